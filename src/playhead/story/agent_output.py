@@ -17,7 +17,7 @@ from playhead.recording.chunks import as_bytes
 from playhead.transcripts import AgentStream, SessionStarted
 from playhead.transcripts.transcript_events import Draft, drafts_of
 
-# Member of a reported call: the tool that reported it.
+# Member of a reported call that names the tool which reported it.
 REPORTED_BY = "told_by"
 
 
@@ -26,14 +26,14 @@ class OutputStream:
     """One stream of output. `call` is the process that printed it; None: the recorded program itself."""
 
     call: Event | None
-    # With their places on the tape.
+    # The events, with their places on the tape.
     pieces: Sequence[tuple[Event, int]]
     until: int | None
 
     def repeats(self, other: OutputStream) -> bool:
-        """Return whether this is the output of `other`, printed once more: by the program, by a process around it,
-        or by another command later (`cat session.jsonl`). An agent that continues its session prints the same
-        session id in a later process (`claude --resume`), and that counts.
+        """Return whether this is the output of `other`, printed again: by the program, by a process around it, or by
+        another command later (`cat session.jsonl`). An agent that continues its session prints the same session
+        id in a later process (`claude --resume`); that is not a repetition.
         """
         mine, first = self.call, other.call
         if mine is None or first is None:
@@ -94,7 +94,7 @@ def _bytes_of(piece: Event) -> bytes:
     try:
         return as_bytes(piece.data if isinstance(piece.data, dict) else {})
     except (TypeError, ValueError):
-        return b""  # a level below full, an edited tape
+        return b""  # recorded below `full`, or an edited tape
 
 
 def _place(pieces: Sequence[tuple[Event, int]], draft: Draft) -> int:

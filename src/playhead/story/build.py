@@ -71,7 +71,7 @@ def tell(
             try:
                 draft.add(tape.whole(event))
             except TapeDamaged as error:
-                # The payload is missing; the rest of the event is still useful.
+                # The payload is missing, but the rest of the event is still useful.
                 draft.damage.append(f"{event.ref}: {error}")
                 draft.add(event)
         draft.fetch_originals(tape, original, first)
@@ -88,7 +88,7 @@ class _Draft:
         self.first: Event | None = None
         # The first event that is the agent's work, and not a library being loaded.
         self.began: Event | None = None
-        # The clock of a later part may have restarted.
+        # The monotonic clock may have restarted in a later part.
         self.is_resumed = False
         self.last: Event | None = None
         self.calls: dict[str, PlacedEvent] = {}
@@ -101,7 +101,7 @@ class _Draft:
         self.run_end: Event | None = None
         self.order: list[str] = []
         self.damage: list[str] = []
-        # The last line on stderr: the reason of a run that failed without an exception.
+        # The last line on stderr, which gives the reason if a run failed without an exception.
         self.last_stderr_line = ""
         self.lost = 0
         self.file_events = 0
@@ -164,7 +164,7 @@ class _Draft:
             asked, place = self.calls[ref]
             data = {**found.call.data, "match": asked.data["match"]}
             self.calls[ref] = dataclasses.replace(asked, data=data), place
-            # On this tape they have the place of the call.
+            # On this tape they get the place of the call.
             if found.outcome is not None:
                 self.outcomes[ref] = found.outcome, place
             self.pieces[ref] = [(one, place) for one in found.pieces]
@@ -210,7 +210,7 @@ class _Draft:
     def story(self, tape: Tape, prices: Prices | None) -> Story:
         items = with_start_up_folded(with_derived_tools(self._items(prices)))
         status = self._status(tape)
-        # Calls that are open in a beginning may end in the rest of the tape: not a failure.
+        # Calls that are open at the end of a first part may end in the rest of the tape: that is not a failure.
         turn = _last_turn(items, status) if self.whole else None
         lasted = max(0, self.last.mono - self.first.mono) if self.last and self.first else 0
         return Story(
@@ -288,7 +288,7 @@ def _is_stdout(event: Event) -> bool:
 def _owner(event: Event, member: str) -> str:
     data = event.data
     ref = data.get(member) if isinstance(data, dict) else None
-    # As `Event.absolute` has it, without the calls: two of three events go through here.
+    # The same as `Event.absolute`, but inlined for speed: two of three events pass here.
     if isinstance(ref, int):
         return f"{event.seg or event.pid}:{ref}"
     return ref if isinstance(ref, str) else ""
@@ -305,7 +305,7 @@ def _last_turn(items: Mapping[str, Item], status: Status) -> TurnItem | None:
     open_ones = [turn for turn in turns if turn.how is None]
     failed = [turn for turn in turns if turn.how == "raised"]
     found = failed or open_ones if status == "failed" else open_ones or failed
-    # The innermost: the one that began last.
+    # The innermost turn: the one that began last.
     return found[-1] if found else None
 
 

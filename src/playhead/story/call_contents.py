@@ -68,7 +68,7 @@ def whole_number(value: Any) -> int:
 def exchanges_of(
     api: str, asked: dict[str, Any], head: Any, pieces: Iterable[StreamPiece]
 ) -> tuple[LlmExchange, ...]:
-    """One exchange for a request and its response; as many as there were on a WebSocket."""
+    """Return one exchange for a request and its response; on a WebSocket, one for each request."""
     request = asked.get("request")
     request = request if isinstance(request, dict) else {}
     heard = list(pieces)
@@ -143,7 +143,7 @@ def text_pieces(call: CallItem) -> list[TextPiece]:
         return []
     followed = list(_followed(call, received))
     whole = [one for exchange in call.llm for one in _whole(exchange, received[-1])]
-    # An event that the provider does not understand would drop text: then the whole answer is better.
+    # An event that the provider does not understand would drop text: then the whole answer is used instead.
     if _length(followed) < _length(whole):
         return whole
     return followed

@@ -50,7 +50,7 @@ def _derived(
         seen = Counter(one.name for one in hooked if one.cause == model.ref)
         made: list[CallItem] = []
         for use in uses:
-            # A framework or a decorator has recorded this tool itself; MCP clients put a prefix before its name.
+            # A framework or a decorator has recorded this tool already. MCP clients put a prefix before its name.
             if _take(seen, str(use.name)):
                 continue
             answer = _answer(use, models[at + 1 :], results[at + 1 :])
@@ -68,8 +68,8 @@ def _uses(model: CallItem) -> Iterator[ToolUse]:
 
 
 def _new_results(model: CallItem) -> Iterator[ToolResult]:
-    """The results that this request brings: those after the model's last message. Earlier ones are repeated in
-    every request of a conversation.
+    """Return the results that are new in this request: those after the model's last message. Every request of a
+    conversation repeats the earlier ones.
     """
     for exchange in model.llm:
         messages = exchange.request.messages
@@ -81,7 +81,9 @@ def _new_results(model: CallItem) -> Iterator[ToolResult]:
 def _answer(
     use: ToolUse, models: Sequence[CallItem], results: Sequence[list[ToolResult]]
 ) -> tuple[CallItem, ToolResult] | None:
-    """The first later request with the result of this tool. Without ids, results are known by name and used up."""
+    """Return the first later request with the result of this tool. Without ids, results are matched by name and used
+    once.
+    """
     for model, brought in zip(models, results, strict=True):
         for at, result in enumerate(brought):
             if (use.id and result.id == use.id) or (not use.id and result.name == use.name):
@@ -93,7 +95,7 @@ def _answer(
 def _is_hooked(
     use: ToolUse, asked: CallItem, answered: CallItem, hooked: Iterable[CallItem]
 ) -> bool:
-    """Return whether a tool of this name ran in between whose cause is not known."""
+    """Return whether a tool of this name with an unknown cause ran in between."""
     return any(
         one.cause is None
         and _is_name(one.name, use.name)
@@ -148,7 +150,9 @@ def _call(
 
 
 def _below_its_tool(item: Item, owners: Mapping[str, list[CallItem]]) -> Item:
-    """A command that a response asked for belongs below the tool that ran it, where the tool's arguments say so."""
+    """Put a command that a response asked for below the tool that ran it, if the tool's arguments contain the
+    command.
+    """
     if not isinstance(item, CallItem) or item.cause is None or item.cause not in owners:
         return item
     command = item.facts.get("command")
@@ -156,7 +160,7 @@ def _below_its_tool(item: Item, owners: Mapping[str, list[CallItem]]) -> Item:
     for tool in owners[item.cause]:
         given = tool.request["arguments"]
         text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        # As it stands in JSON: a command with quotes or line ends is escaped there.
+        # In its JSON form: quotes and line ends of a command are escaped there.
         if ran and (ran in text or json.dumps(ran, ensure_ascii=False)[1:-1] in text):
             return dataclasses.replace(item, cause=tool.ref)
     return item

@@ -54,7 +54,7 @@ class Broken:
 
 
 def check(story: Story, original: Story, invariants: Invariants) -> list[Broken]:
-    """Every rule that `story` breaks; `original` is the run that it is measured by."""
+    """Return every rule that `story` breaks. `original` is the run that it is compared with."""
     return [broken for rule in _RULES for broken in rule(story, original, invariants)]
 
 
@@ -117,7 +117,7 @@ def _tokens_of(call: CallItem) -> Decimal:
 def _summed(
     story: Story, amount: Callable[[CallItem], Decimal], limit: Decimal
 ) -> tuple[Decimal, int | None]:
-    """The sum over all calls, and the call that took it over the limit."""
+    """Return the sum over all calls, and the call that exceeded the limit."""
     total, at = Decimal(0), None
     for call in story.calls():
         total += amount(call)
@@ -158,7 +158,7 @@ def _must_not_call(story: Story, _: Story, rules: Invariants) -> Iterator[Broken
 
 
 def _in_order(story: Story, _: Story, rules: Invariants) -> Iterator[Broken]:
-    """Each after the one before; others may stand between them."""
+    """Return whether the calls occur in this order; other calls may be between them."""
     if not rules.in_order:
         return
     calls = tool_calls(story)

@@ -30,12 +30,12 @@ def family(items: Mapping[str, Item]) -> dict[str | None, tuple[str, ...]]:
         chosen = cause if cause in items else item.parent
         above[ref] = chosen if chosen in items and chosen != ref else None
     depths: dict[str, int] = {}
-    # Where the children of an item go: under itself, or under the last ancestor that may have any.
+    # Where the children of an item go: under the item itself, or under the last ancestor that may have children.
     places: dict[str | None, str | None] = {None: None}
     children: dict[str | None, list[str]] = defaultdict(list)
     for ref in items:
         parent = above[ref]
-        # Nearly always the enclosing item comes first.
+        # The enclosing item nearly always comes first.
         known = parent is None or parent in depths
         for one in (ref,) if known else _down_to(ref, above, depths):
             parent = above[one]
@@ -60,9 +60,9 @@ def _down_to(ref: str, above: dict[str, str | None], known: dict[str, int]) -> l
     return path[::-1]
 
 
-# An event, and how many stand before it on the tape.
+# An event, and the number of events before it on the tape.
 PlacedEvent = tuple[Event, int]
-# Longer than any run: numbers on a tape may be of any size.
+# Longer than any run: a tape may contain numbers of any size.
 _LONGEST_NS = 2**62
 _SHAPED = frozenset(("boundary", "name", "request", "effect", "api"))
 
@@ -198,7 +198,7 @@ def _is_served(asked: Mapping[str, Any]) -> bool:
 
 
 def failure_from(frozen: Any) -> Failure | None:
-    """A frozen exception as something to show."""
+    """Return a frozen exception as a failure that views can show."""
     if not isinstance(frozen, dict) or "$exception" not in frozen:
         return None
     name = str(frozen["$exception"]).rpartition(":")[2]
@@ -212,5 +212,5 @@ def _text_or_none(value: Any) -> str | None:
 
 
 def _nanoseconds(value: Any) -> int | None:
-    """A duration; None: a tape may contain any value, and this is not one."""
+    """Return a duration. None: the value is not a duration (a tape may contain any value)."""
     return min(value, _LONGEST_NS) if type(value) is int and value >= 0 else None

@@ -11,7 +11,7 @@ from typing import Any
 from playhead.errors import UsageError
 from playhead.story.verdicts import Results, cases_of, verdict_from
 
-# Parts of a request, as a person knows them.
+# The parts of a request, in the words of the user.
 _PARTS = {
     "selectors": "the selectors",
     "tapes": "the selected tapes",
@@ -24,7 +24,7 @@ _PARTS = {
 
 
 def results_from(members: Mapping[str, Any]) -> Results:
-    """Read a report of `batch --json`. KeyError, TypeError, ValueError, AttributeError: it is not one."""
+    """Read a report of `batch --json`. KeyError, TypeError, ValueError, AttributeError: it is not a report."""
     found = [verdict_from(one) for case in members["cases"] for one in case["verdicts"]]
     index, count = (int(one) for one in members["shard"])
     if not 1 <= index <= count:
@@ -61,7 +61,7 @@ def merge(reports: Sequence[tuple[str, Results]], min_pass_rate: float | None = 
     return Results(
         cases=cases_of(verdicts, tapes),
         started_at=min(one.started_at for _, one in reports),
-        # The work, not the wall time: that depends on the number of machines.
+        # The sum of the work, not the wall time, which depends on the number of machines.
         took_s=sum(sorted(verdict.took_s for verdict in verdicts)),
         host=", ".join(
             sorted({host for _, one in reports for host in one.host.split(", ") if host})

@@ -27,7 +27,7 @@ class OriginalCall:
     pieces: list[Event] = dataclasses.field(default_factory=list)
 
 
-# A replay that answers exactly leaves fewer events than the run it was made from.
+# A replay that answers exactly has fewer events on its tape than the original run.
 _AHEAD = 8
 
 
@@ -58,7 +58,7 @@ def read_original_calls(
                     found.outcome = original.whole(event)
                     found.pieces += brought_along(found.outcome)
     except PlayheadError:
-        return {}  # the original is damaged: the story has what the replay's tape has
+        return {}  # the original is damaged: the story shows what is on the replay's tape
     return wanted
 
 

@@ -1,4 +1,4 @@
-"""How often replays pass: rate, confidence interval, and the chance of k passes in a row. Pure.
+"""Compute how often replays pass: the rate, its confidence interval, and the chance of k passes in a row. Pure.
 
 A live model answers differently each time, so a single pass proves little.
 """
@@ -72,5 +72,5 @@ def wilson(passes: int, replays: int) -> tuple[float, float]:
 
 
 def pass_hat(passes: int, replays: int, k: int) -> float:
-    """Return the chance that k replays, drawn from these without putting back, all passed."""
+    """Return the chance that k replays, drawn from these without replacement, all passed."""
     return comb(passes, k) / comb(replays, k)

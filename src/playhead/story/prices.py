@@ -21,11 +21,12 @@ from playhead.llm.providers import provider_of
 Overrides = Mapping[str, Mapping[str, Any]]
 
 _MILLION = Decimal(1_000_000)
-# Some makers ask more for long prompts. Up to here the price of a token is the same, or not plain at all.
+# Some vendors charge more for long prompts. Up to this length the price per token is constant, or cannot be taken from
+# the list.
 _MUCH = 100_000
 _PRICES = ("input", "output", "cache_read", "cache_write")
-# Compatible servers serve any models. Makers before hosts, because a maker's price is what most people pay;
-# flat-rate subscriptions, whose price per token is 0, are left out.
+# Compatible servers serve any model. Vendors come before hosts, because most people pay the vendor's price. Flat-rate
+# subscriptions, whose price per token is 0, are left out.
 _THEN = (
     *("anthropic", "openai", "google", "mistral", "deepseek", "x-ai", "moonshotai", "zai"),
     *("minimax", "cohere", "perplexity", "groq", "cerebras", "together", "fireworks", "novita"),
@@ -73,7 +74,9 @@ def cost_of(
 
 
 def _override_for(model: str, overrides: Overrides) -> dict[str, Decimal] | None:
-    """The exact name wins; then the first glob that matches, in the order of the config."""
+    """Return the user's price of a model. The exact name wins; then the first matching glob, in the order of the
+    config.
+    """
     name = model.lower()
     globs = sorted(overrides, key=lambda glob: glob.lower() != name)
     for glob in globs:
@@ -132,7 +135,7 @@ class _Listing:
 
 @lru_cache(maxsize=4096)
 def _find(api: str, model: str, url: str | None) -> _Listing | None:
-    """Where the model is listed. Remembered: a miss asks two dozen providers."""
+    """Find the entry of a model in the price list. Cached, because a miss queries two dozen providers."""
     try:
         from genai_prices import Usage as Tokens
         from genai_prices import calc_price
@@ -169,7 +172,7 @@ def _places(api: str, model: str, url: str | None) -> Iterator[tuple[str, dict[s
 
 @dataclass(frozen=True, slots=True)
 class _Rates:
-    """Prices per token that depend on nothing else."""
+    """Constant prices per token."""
 
     input: Decimal
     cache_read: Decimal

@@ -15,7 +15,7 @@ from playhead.tape.manifest import Manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """An error as it can be shown: the type's name without its module, the message, where."""
+    """An error for display: the type's name without its module, the message, and the traceback."""
 
     type: str
     message: str
@@ -34,7 +34,7 @@ class StreamPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The time of an event, and the number of events before it on the tape: clocks may tie, or be wrong."""
+    """The time of an event, and the number of events before it on the tape: clocks may be equal, or wrong."""
 
     mono: int
     place: int
@@ -105,7 +105,7 @@ class TurnItem:
     how: str | None = None
     took_ns: int | None = None
     value: Any = None
-    # Of an iteration of a loop: its input context, and what it decided about the next iteration.
+    # For an iteration of a loop: its input context, and its decision about the next iteration.
     context: str | None = None
     decision: str | None = None
     reason: str | None = None
@@ -121,7 +121,7 @@ class TurnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteItem:
-    """An event of the user, or one of ours that is an item of its own (retrieval, gap, hole…)."""
+    """An event of the user, or one of Playhead's own events that is shown as an item (retrieval, gap, hole…)."""
 
     ref: str
     kind: str
@@ -151,7 +151,7 @@ class Totals:
     process_calls: int = 0
     http_calls: int = 0
     failures: int = 0
-    # Turns that raised, also where the program caught the error.
+    # Turns that raised, even if the program caught the error.
     failed_turns: int = 0
     # Events of the program's own kinds.
     emitted: int = 0
@@ -189,7 +189,7 @@ class Story:
     duration_ns: int = 0
     # When the agent made its first call, on the clock of the tape; None: it made none.
     agent_mono: int | None = None
-    # How much of the duration the program needed before that, most of it for imports.
+    # The part of the duration before that call, most of it imports.
     start_up_ns: int = 0
     damage: tuple[str, ...] = ()
     # Events about changed files: 0 means that the history of the workspace has nothing to show.

@@ -22,7 +22,7 @@ from playhead.story.shape import CallItem, Failure, Item, NoteItem, Story, TurnI
 from playhead.tape.ending import ending_of
 from playhead.tape.manifest import DETAILS, verdict_of
 
-# Members of an outcome that have a place of their own in the form.
+# Members of an outcome that have their own place in the JSON form.
 _NOT_REPEATED = frozenset({"call", "how", "took_ns", "value", "error"})
 _PART_TYPES = {
     llm.Text: "text",
@@ -212,7 +212,7 @@ def _response(response: llm.LlmResponse) -> dict[str, Any]:
 
 
 def _part(part: llm.Part) -> dict[str, Any]:
-    if isinstance(part, llm.Text):  # nearly all of them: no asdict
+    if isinstance(part, llm.Text):  # nearly all parts are text: skip the slow asdict
         return {"type": "text", "text": part.text}
     if isinstance(part, llm.ToolResult):
         content = [_part(one) for one in part.content]
@@ -244,9 +244,9 @@ def _call_contents(call: CallItem) -> dict[str, Any]:
 
 
 def _text_times(call: CallItem) -> list[list[int]]:
-    """When the text of an answer came: [nanoseconds since the call, UTF-16 units, 1 for thinking].
+    """Return when the text of an answer arrived: [nanoseconds since the call, UTF-16 units, 1 for thinking].
 
-    Empty where the pieces do not add up to the decoded text, or the call has several exchanges.
+    Empty if the pieces do not add up to the decoded text, or if the call has several exchanges.
     """
     pieces = text_pieces(call)
     if len(call.llm) != 1 or call.llm[0].response is None:
@@ -276,5 +276,5 @@ def _node(story: Story, ref: str) -> dict[str, Any]:
 
 
 def _name(item: Item) -> Any:
-    """Return the number of a call, the ref of another item: how the commands name it."""
+    """Return the number of a call, or the ref of any other item: the name that commands use."""
     return item.number if isinstance(item, CallItem) else item.ref

@@ -126,7 +126,7 @@ class _Usage:
             self.unpriced += 1
 
     def _add_tokens(self, name: str, more: object) -> None:
-        if type(more) is int:  # a number that an agent reports may be anything
+        if type(more) is int:  # an agent may report any number
             self.tokens[name] = (self.tokens.get(name) or 0) + more
 
     def _add_cost(self, usd: Decimal) -> None:

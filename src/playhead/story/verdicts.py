@@ -41,7 +41,7 @@ class Verdict:
 
 
 def verdict_from(members: Mapping[str, Any]) -> Verdict:
-    """The inverse of `as_json`. KeyError, TypeError, ValueError: that was none."""
+    """Read a verdict from JSON. KeyError, TypeError, ValueError: it is not a verdict."""
     outcome = next((one for one in OUTCOMES if one == members["outcome"]), None)
     if outcome is None:
         raise ValueError(f"{members['outcome']!r} is not an outcome")
@@ -70,7 +70,7 @@ class Case:
 
     @property
     def outcome(self) -> Outcome:
-        """The worst of them."""
+        """The worst outcome of the replays."""
         had = {one.outcome for one in self.verdicts}
         return next((outcome for outcome, _ in EXIT_CODES if outcome in had), "passed")
 
@@ -84,17 +84,17 @@ class Case:
 
     @property
     def judged(self) -> int:
-        """Replays that say something about the agent: an unusable tape says nothing."""
+        """The number of replays that are evidence about the agent: an unusable tape is none."""
         return sum(one.outcome != "unusable" for one in self.verdicts)
 
     @property
     def flaky(self) -> bool:
-        """Sometimes so, sometimes not."""
+        """Whether the outcomes of the replays differ."""
         return len({one.outcome for one in self.verdicts}) > 1
 
     @property
     def answers(self) -> int:
-        """How many different results there were."""
+        """The number of different results."""
         return len({one.answer for one in self.verdicts if one.answer is not None})
 
     @property
@@ -108,7 +108,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """A batch that is over. `not_run`: tapes without a replay, `stopped`: why the batch ended before its last replay.
+    """A finished batch. `not_run`: tapes without a replay, `stopped`: why the batch ended before its last replay.
 
     `request` has a digest of each part of the request; reports with equal digests can be merged.
     """
@@ -134,7 +134,7 @@ class Results:
 
     @property
     def pass_rate(self) -> PassRate | None:
-        """Over all replays of usable tapes."""
+        """The pass rate over all replays of usable tapes."""
         return pass_rate_of([(case.passes, case.judged) for case in self.cases])
 
     @property
@@ -149,7 +149,9 @@ class Results:
 
     @property
     def exit_code(self) -> int:
-        """With a minimum pass rate that is reached, failures are tolerated. Unusable tapes never are."""
+        """The exit code. If a minimum pass rate is given and reached, failures are tolerated. Unusable tapes never
+        are.
+        """
         code = next((code for outcome, code in EXIT_CODES if self.count(outcome)), 0)
         found = self.pass_rate
         if self.min_pass_rate is not None and found is not None:
@@ -223,7 +225,7 @@ def _case_json(case: Case) -> dict[str, Any]:
 
 
 def cases_of(verdicts: Iterable[Verdict], order: Sequence[str]) -> tuple[Case, ...]:
-    """Verdicts by tape, in the order in which the tapes were chosen."""
+    """Group verdicts by tape, in the order in which the tapes were chosen."""
     by_tape: dict[str, list[Verdict]] = {tape: [] for tape in order}
     for one in verdicts:
         by_tape.setdefault(one.tape, []).append(one)

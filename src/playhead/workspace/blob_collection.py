@@ -1,4 +1,5 @@
-"""Delete contents that no run of a store needs any more. Knows packs and histories; not why runs went.
+"""Delete contents that no run of a store needs any more. Knows packs and histories; does not know why runs were
+deleted.
 
 Careful rather than thorough: with a run in progress, or a tape that cannot be read, nothing is deleted.
 """
@@ -22,13 +23,13 @@ from playhead.workspace.blobs.pool import Pool
 from playhead.workspace.history import FileHistory, read_history
 from playhead.workspace.tree_listing import FileEntry, decode_listing
 
-# Trees of `checkout --in-place`: a file of this folder for each, named after the tree.
+# Trees of `checkout --in-place`: this folder has one file for each, named after the tree.
 UNDO = "undo"
 _UNDO_KEPT_NS = 30 * 24 * 3600 * 10**9
 
 
 def collect(home: Path) -> int:
-    """Delete unneeded contents; how many bytes that freed."""
+    """Delete unneeded contents. Return the number of freed bytes."""
     folder = home / "blobs"
     if not folder.is_dir():
         return 0
@@ -46,14 +47,14 @@ def collect(home: Path) -> int:
             freed += path.stat().st_size
             path.unlink()
     if freed:
-        # Both are derived, and name contents that are gone.
+        # Both are derived from the packs, and name contents that are deleted.
         for path in (*folder.glob("index.db*"), *folder.glob("workspaces/*.index")):
             path.unlink(missing_ok=True)
     return freed
 
 
 def note_undo(home: Path, tree: str, root: str = "") -> None:
-    """Keep the contents of a tree of the folder `root` for a while, though no run has it."""
+    """Keep the contents of a tree of the folder `root` for a while, although no run has them."""
     folder = home / "blobs" / UNDO
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     (folder / tree).touch(mode=0o600)
@@ -61,7 +62,7 @@ def note_undo(home: Path, tree: str, root: str = "") -> None:
 
 
 def undo_root(home: Path, tree: str) -> str | None:
-    """The folder whose files were kept under that name; None: not known any more."""
+    """Return the folder whose files were kept under that name. None: the name is not known any more."""
     if "/" in tree:
         return None
     try:
@@ -71,7 +72,7 @@ def undo_root(home: Path, tree: str) -> str | None:
 
 
 def contents_of(history: FileHistory) -> set[str]:
-    """All contents that a run names."""
+    """Return all contents that a run names."""
     needed: set[str] = set()
     for start in history.starts:
         if start.tree:
@@ -86,7 +87,7 @@ def contents_of(history: FileHistory) -> set[str]:
 def copy_records(
     home: Path, needed: set[str], target: Path, *, without: AbstractSet[str] = frozenset()
 ) -> set[str]:
-    """Write a pack of these contents of a store, with those that they are differences to; return its contents.
+    """Write a pack of these contents of a store, and of the bases of their deltas. Return its contents.
 
     `without`: contents that the reader of the pack has already.
     """
@@ -118,14 +119,14 @@ def _copy(source: Path, records: Iterable[Record], target: BinaryIO) -> None:
 
 
 def pool_size(home: Path) -> int:
-    """The bytes that the contents of a store take on the disk."""
+    """Return the bytes that the contents of a store take on the disk."""
     folder = home / "blobs"
     found = (*folder.glob("packs/*.pack"), *folder.glob("[0-9a-f][0-9a-f]/*"))
     return sum(path.stat().st_size for path in found)
 
 
 def pack_size(home: Path, run: str) -> int:
-    """The contents that a run was the first to have; large files, which runs share, do not count."""
+    """Return the size of the contents that this run stored first; large files, which runs share, do not count."""
     try:
         return (home / "blobs" / "packs" / f"{run}.pack").stat().st_size
     except OSError:
@@ -133,7 +134,7 @@ def pack_size(home: Path, run: str) -> int:
 
 
 def _needed(home: Path) -> set[str] | None:
-    """All contents that a run names; None: a run is in progress, and adds to them."""
+    """Return all contents that a run names. None: a run is in progress, and adds to them."""
     needed: set[str] = set()
     pool = Pool(home)
     for run in (home / "runs").iterdir():
@@ -156,7 +157,7 @@ def _add(needed: set[str], entries: Iterable[FileEntry]) -> None:
 
 
 def _add_bases(needed: set[str], records: Iterable[Record]) -> None:
-    """A difference needs the content that it starts from."""
+    """Add the base of each needed delta."""
     bases = {one.digest.hex(): one.base.hex() for one in records if one.kind == packs.DELTA}
     waiting = [bases[one] for one in needed & bases.keys()]
     while waiting:

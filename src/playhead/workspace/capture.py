@@ -1,7 +1,7 @@
-"""One path of a workspace into an entry: its content stored, or the reason why it is not.
+"""Turn one path of a workspace into an entry: store its content, or note why it is not stored.
 
-Knows files, the pool and the repository's objects; not which paths there are. Used for the snapshot at the
-start and for every change afterwards.
+Knows files, the pool and the repository's objects; does not choose the paths. Used for the snapshot at the start and
+for every change afterwards.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Capture:
         self.torn = 0
         self._secrets = secrets
         self._tracked = tracked
-        # Objects that the snapshot has, loose or packed: filled before files are captured.
+        # Objects of git that the snapshot has, loose or packed. Filled before files are captured.
         self.objects: set[bytes] = set()
 
     def entry(self, path: bytes, status: os.stat_result, old: FileEntry | None) -> FileEntry | None:
-        """The entry; None if it is not a file, folder or link. OSError: the store is full."""
+        """Return the entry. None: it is not a file, folder or link. OSError: the store is full."""
         mode = status.st_mode
         if stat.S_ISDIR(mode):
             return FileEntry(mode, 0, 0, FOLDER)
@@ -65,7 +65,7 @@ class Capture:
         try:
             target = os.readlink(self._full(path))
         except OSError:
-            return None  # gone, or replaced: its own event says so
+            return None  # it was deleted or replaced, which has an event of its own
         return FileEntry(status.st_mode, len(target), status.st_mtime_ns, link_id(target))
 
     def _large(self, path: bytes, status: os.stat_result) -> FileEntry | None:
@@ -112,9 +112,9 @@ class Capture:
         return FileEntry(now.st_mode, len(data), now.st_mtime_ns, name)
 
     def _unchanged(self, path: bytes, full: bytes, size: int) -> str | None:
-        """The object of the repository with this very content, where the snapshot has it.
+        """Return the object of the repository that has exactly this content, if the snapshot has it.
 
-        The hash proves that the file was read whole: no further look at it is needed.
+        The hash proves that the file was read completely: no further check is needed.
         """
         expected = self._tracked().get(path)
         if expected is None or expected not in self.objects or is_secret(path):

@@ -14,18 +14,18 @@ from typing import NamedTuple
 from playhead.workspace.git_ignore import IgnoreRules
 from playhead.workspace.git_objects import tracked_files
 
-# Above, a file that the project's repository does not track is named, not stored.
+# A larger file that the project's repository does not track is named, not stored.
 LARGEST_FILE = 64 * 1024 * 1024
-# Above, a file that git ignores is named, not stored.
+# A larger file that git ignores is named, not stored.
 LARGEST_IGNORED = 1024 * 1024
-# A folder that git ignores is kept up to these limits: test results and small outputs are read back by agents,
-# build trees and downloaded packages are not worth their disk.
+# A folder that git ignores is kept up to these limits: agents read test results and small outputs again, but build
+# trees and downloaded packages are not worth the disk space.
 _MOST_IGNORED = 500
 _MOST_IGNORED_BYTES = 8 * 1024 * 1024
 MOST_ENTRIES = 400_000
-# How long a snapshot may keep a command from starting.
+# Maximum time that a snapshot may delay the start of a command.
 LONGEST_S = 20.0
-# How many of the files that were left out are named; the rest is counted.
+# Maximum number of left-out files that are named; the others are counted.
 MOST_NAMED = 200
 
 # Folders that programs rebuild from the workspace.
@@ -35,7 +35,7 @@ _DERIVED = frozenset(
         *(b".mypy_cache", b".pytest_cache", b".ruff_cache", b".hypothesis", b".ipynb_checkpoints"),
     }
 )
-# Folders that are never one project.
+# Folders that are never a single project.
 _SHARED = frozenset(
     os.fsencode(one)
     for one in (
@@ -51,7 +51,7 @@ _SECRET_NAMES = frozenset(
     }
 )
 _SECRET_ENDS = (b".pem", b".key", b".p12", b".pfx", b".jks", b".keystore", b".kdbx", b".ppk")
-# Templates that are meant to be shared.
+# Templates, which are meant to be shared.
 _SHARED_ENDS = (b".example", b".sample", b".template", b".dist")
 
 
@@ -75,7 +75,7 @@ def is_secret(path: bytes) -> bool:
 
 
 def why_refused(folder: str) -> str | None:
-    """Why a folder is not taken for a workspace; None: it is one."""
+    """Return why a folder is not accepted as a workspace. None: it is accepted."""
     real = os.fsencode(os.path.realpath(folder))
     home = os.fsencode(os.path.realpath(os.path.expanduser("~")))
     if real == home:
@@ -93,18 +93,18 @@ _ATTEMPTED_INDEX = 64 * 1024 * 1024
 
 
 class TrackedFolders(NamedTuple):
-    """The folders with tracked files, and the version of git's index that says so."""
+    """The folders with tracked files, and the version of git's index that they come from."""
 
     stamp: bytes
     folders: frozenset[bytes]
 
 
-# Why a file is left out that the command's own output goes to.
+# The reason for leaving out a file that receives the command's own output.
 OUTPUT = "output of the command"
 
 
 def output_files() -> tuple[str, ...]:
-    """The files that stdout and stderr of this process are redirected to."""
+    """Return the files to which stdout and stderr of this process are redirected."""
     found = []
     for fd in (1, 2):
         with suppress(OSError):
@@ -114,7 +114,7 @@ def output_files() -> tuple[str, ...]:
 
 
 class IgnoredUse:
-    """Counts what a run keeps of one folder that git ignores."""
+    """Counts the kept files of one folder that git ignores."""
 
     __slots__ = ("_bytes", "_is_limited", "_sizes", "is_exceeded", "is_named")
 
@@ -126,7 +126,7 @@ class IgnoredUse:
         self.is_named = False
 
     def why_not(self, path: bytes, size: int) -> str | None:
-        """Count a file of a size; the reason why it is not kept."""
+        """Count a file of this size. Return None, or the reason why it is not kept."""
         if not self._is_limited:
             return None
         self._bytes += size - self._sizes.get(path, 0)
@@ -137,8 +137,8 @@ class IgnoredUse:
 
 
 class ChosenFiles:
-    """Answers for one workspace. `excluded` is never part of it: the store, and files that the command's own
-    output goes to (`playhead record … > log.txt`), which we write and not the command.
+    """Decides which paths belong to one workspace. `excluded` paths never do: the store, and files that receive the
+    command's own output (`playhead record … > log.txt`), because Playhead writes them, not the command.
     """
 
     def __init__(
@@ -150,10 +150,11 @@ class ChosenFiles:
         only: frozenset[bytes] | None = None,
         recorded: Container[bytes] | None = None,
     ) -> None:
-        """`known`: the result of the last run in this folder; valid if git's index is unchanged.
+        """`known` is the result of the last run in this folder; it is valid if git's index is unchanged.
 
-        `only`: the names in it that belong to the workspace, where the folder is not a project: single files, or the
-        repository of a worktree. `recorded`: the paths of a recorded tree, which decides on folders that git ignores.
+        `only`: the names that belong to the workspace if the folder is not a project: single files, or the
+        repository of a worktree. `recorded`: the paths of a recorded tree, which decides about folders that git
+        ignores.
         """
         self.root = root
         self.only = only
@@ -173,7 +174,7 @@ class ChosenFiles:
 
     @property
     def tracked(self) -> dict[bytes, bytes]:
-        """Path → object of the files that git tracks. Read when first needed: most runs change few files."""
+        """Return path → object of the files that git tracks. Read on first use: most runs change few files."""
         if self._tracked is None:
             self._tracked = _tracked(self.root)
         return self._tracked
@@ -187,7 +188,7 @@ class ChosenFiles:
         return bool(self._folders) or bool(self.tracked)
 
     def why_not_folder(self, path: bytes) -> str | None:
-        """Why a folder is left out with all that is in it; None: it is part of the workspace."""
+        """Return why a folder is left out with its contents. None: it is part of the workspace."""
         if path in self._excluded:
             return "store"
         if self.only is not None:
@@ -203,7 +204,9 @@ class ChosenFiles:
         return None
 
     def why_not_file(self, path: bytes, size: int) -> str | None:
-        """Small files that git ignores are kept: databases and logs decide what an agent does."""
+        """Return why a file is left out. Small files that git ignores are kept: an agent's behaviour depends on
+        databases and logs.
+        """
         if path in self._excluded:
             return OUTPUT
         if self.only is not None:
@@ -215,7 +218,7 @@ class ChosenFiles:
         return "ignored" if self.ignore.ignores(path, is_folder=False) else None
 
     def take_exceeded(self) -> list[bytes]:
-        """The ignored folders that have outgrown their limits since the last time."""
+        """Return the ignored folders that have outgrown their limits since the last call."""
         found = [
             path for path, one in self._ignored.items() if one.is_exceeded and not one.is_named
         ]
@@ -224,7 +227,7 @@ class ChosenFiles:
         return found
 
     def _keeps_ignored(self, path: bytes) -> bool:
-        """Whether a folder that git ignores is small enough. In a comparison, the recorded tree has the answer."""
+        """Return whether a folder that git ignores is small enough. In a comparison, the recorded tree decides."""
         known = self._recorded
         full = os.path.join(self.root, path)
         is_kept = _is_small(full) if known is None else path in known
@@ -233,7 +236,7 @@ class ChosenFiles:
         return is_kept
 
     def _top_ignored(self, path: bytes) -> bytes | None:
-        """The kept folder of those that git ignores that a path is in."""
+        """Return the kept folder that contains a path, among those that git ignores."""
         if not self._ignored:
             return None
         names = path.split(b"/")
@@ -259,7 +262,7 @@ class ChosenFiles:
         entering: Callable[[bytes], object] | None = None,
         left_out: Callable[[LeftOut], object] | None = None,
     ) -> Iterator[tuple[bytes, os.stat_result]]:
-        """Every path below `top` with its status, folders before their contents.
+        """Yield every path below `top` with its status, folders before their contents.
 
         `entering` is called for each folder before it is listed: a watch added then misses nothing.
         """
@@ -343,7 +346,7 @@ def _tracked(root: bytes) -> dict[bytes, bytes]:
 
 
 def _parents(paths: dict[bytes, bytes]) -> frozenset[bytes]:
-    """All folders that hold one of these files."""
+    """Return all folders that contain one of these files."""
     found: set[bytes] = set()
     for path in paths:
         folder = path.rpartition(b"/")[0]

@@ -1,7 +1,7 @@
 """Compare two SQLite databases by their contents. Knows SQLite; does not know tapes.
 
-SQLite has a clock of its own: `CURRENT_TIMESTAMP` and `datetime('now')` are read inside the library, where no hook
-reaches. So two runs of one program leave databases whose rows differ in such moments, and in nothing else.
+SQLite has its own clock: `CURRENT_TIMESTAMP` and `datetime('now')` are read inside the library, where no hook
+reaches. So two runs of one program leave databases whose rows differ in these timestamps, and in nothing else.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from itertools import zip_longest
 from typing import Any
 
 _MAGIC = b"SQLite format 3\0"
-# The file format of a database in WAL mode. A database in memory cannot have it.
+# The file format of a database in WAL mode, which a database in memory cannot have.
 _WAL, _ROLLBACK = b"\x02\x02", b"\x01\x01"
 _LARGEST = 64 * 1024 * 1024
-# As SQLite writes a moment: `2026-11-16 05:12:01`, with parts of a second or without a time.
+# A timestamp as SQLite writes it: `2026-11-16 05:12:01`, with fractions of a second or without a time.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?")
 
 
@@ -25,7 +25,9 @@ def is_database(data: bytes) -> bool:
 
 
 def same_rows(before: bytes, after: bytes) -> bool:
-    """Return whether two databases have the same tables and rows, moments apart. False if one cannot be read."""
+    """Return whether two databases have the same tables and rows, apart from timestamps. False if one cannot be
+    read.
+    """
     try:
         with closing(_opened(before)) as old, closing(_opened(after)) as new:
             schemas = [one.execute(_SCHEMA).fetchall() for one in (old, new)]
@@ -33,7 +35,7 @@ def same_rows(before: bytes, after: bytes) -> bool:
                 return False
             tables = [name for kind, name, _ in schemas[0] if kind == b"table"]
             return all(_same_table(old, new, name) for name in tables)
-    except (sqlite3.Error, AttributeError):  # a Python that was built without `deserialize`
+    except (sqlite3.Error, AttributeError):  # this Python was built without `deserialize`
         return False
 
 

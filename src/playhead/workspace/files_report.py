@@ -16,18 +16,18 @@ class FilesReport:
     # Changes of the recorded run that are not on its tape: the disk was full, or a file changed again too early.
     gaps: int = 0
     differing: tuple[str, ...] = ()
-    # Source files of the program that are not those of the recording.
+    # Source files of the program that differ from the recording.
     code: tuple[str, ...] = ()
     # Other files that differ on disk from both the start and the end of the recording. The replay did
     # not use them.
     unused_edits: tuple[str, ...] = ()
-    # Files that differ from the recorded ones, whose content is not on the tape. The replay had those of today, and the
-    # comparison leaves them out.
+    # Files that differ from the recorded ones, whose content is not on the tape. The replay used the current files, and
+    # the comparison leaves them out.
     not_restored: tuple[str, ...] = ()
 
     @property
     def detail(self) -> str | None:
-        """The first difference, in words."""
+        """Describe the first difference."""
         if self.same is not False:
             return None
         more = len(self.differing) - 1

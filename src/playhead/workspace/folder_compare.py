@@ -1,4 +1,4 @@
-"""A folder against a recorded tree: what differs. Knows files and hashes; not views."""
+"""Compare a folder with a recorded tree. Knows files and hashes; does not know views."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def compare_folder(
     *,
     only: frozenset[bytes] | None = None,
 ) -> list[Change]:
-    """The changes from the recorded tree to the folder. Empty: they are identical.
+    """Return the changes from the recorded tree to the folder. Empty: they are identical.
 
-    `excluded` are folders in it that do not count; `only` are the names of the only files that count.
+    `excluded` are folders in it that do not count. If `only` is given, just the files with these names count.
 
-    Files with the recorded size and modification time are taken for unchanged: restoring sets both.
+    A file with the recorded size and modification time counts as unchanged: restoring sets both.
     """
     # Not resolved: in a replay the name of the folder is a descriptor of another mount namespace.
     root = os.fsencode(folder)
@@ -54,7 +54,9 @@ def compare_folder(
 
 
 def entry_now(root: bytes, path: bytes, wanted: FileEntry | None) -> FileEntry | None:
-    """One path of a folder, its content named as in `wanted` where it is the same; None: not there."""
+    """Return the current entry of a path. Its content has the same id as in `wanted` if it is equal. None: it does
+    not exist.
+    """
     try:
         status = os.lstat(os.path.join(root, path))
     except OSError:
@@ -63,7 +65,7 @@ def entry_now(root: bytes, path: bytes, wanted: FileEntry | None) -> FileEntry |
 
 
 def is_now(root: bytes, path: bytes, entry: FileEntry | None) -> bool:
-    """Return whether a path of a folder is as `entry`; None: whether it is not there."""
+    """Return whether a path of a folder matches `entry`. An `entry` of None matches if the path does not exist."""
     found = entry_now(root, path, entry)
     return entry is None if found is None else found.same_as(entry)
 
@@ -71,7 +73,7 @@ def is_now(root: bytes, path: bytes, entry: FileEntry | None) -> bool:
 def _entry(
     root: bytes, path: bytes, status: os.stat_result, wanted: FileEntry | None
 ) -> FileEntry | None:
-    """The entry of a file; None if a snapshot leaves it out."""
+    """Return the entry of a file. None: a snapshot leaves it out."""
     mode, full = status.st_mode, os.path.join(root, path)
     if stat.S_ISDIR(mode):
         return FileEntry(mode, 0, 0, FOLDER)
@@ -92,7 +94,7 @@ def _entry(
 
 
 def _name(full: bytes, size: int, wanted: FileEntry | None) -> str:
-    """The content's name in the same scheme as the recorded one."""
+    """Return the id of the content, in the same scheme as the recorded one."""
     if size > 1 << 23:
         fd = open_file(full)
         try:

@@ -23,12 +23,12 @@ class ForkedFiles:
     """The changes that `fork --apply` makes to the real folder `root`."""
 
     root: str
-    # Paths that the fork itself changed, repository files left out.
+    # The number of paths that the fork itself changed, without files of the repository.
     changed: int
     changes: tuple[Change, ...]
-    # Changed by the fork, and by a person since the recording: left as they are.
+    # Changed by the fork, and by a person since the recording. They are left as they are.
     conflicts: tuple[bytes, ...]
-    # Whether the repository's own files are left as they are, because it was used since the recording.
+    # Whether the repository's own files are left as they are, because git was used since the recording.
     keeps_git: bool
     history: FileHistory
     number: int
@@ -52,7 +52,7 @@ def forked_files(
 ) -> ForkedFiles:
     """Compare the fork's `folder` with the recorded tree `base` that it started from, and with `root`.
 
-    `code` are source files that the fork found as they are in `root`.
+    `code` are source files that the fork took from `root` as they are.
     """
     here, real = os.fsencode(folder), os.fsencode(root)
     made: dict[bytes, FileEntry | None] = {}
@@ -73,7 +73,7 @@ def forked_files(
             edited.append(path)
     keeps_git = any(map(_is_git, edited))
     if keeps_git:
-        # Objects, refs and the index are one whole: a mixture of two repositories is broken.
+        # Objects, refs and the index belong together: a mixture of two repositories is broken.
         changes = [one for one in changes if not _is_git(one.path)]
     return ForkedFiles(
         root=root,
@@ -91,7 +91,7 @@ def forked_files(
 
 
 def _contents(root: bytes, entries: Mapping[bytes, FileEntry | None]) -> dict[str, bytes]:
-    """The bytes of files, read now: the fork's folder is deleted afterwards."""
+    """Read the bytes of files now: the fork's folder is deleted afterwards."""
     found: dict[str, bytes] = {}
     for path, entry in entries.items():
         if entry is None or not entry.is_file or entry.size > LARGEST_FILE:

@@ -22,13 +22,13 @@ class IgnoreRule(NamedTuple):
 
 
 def parse_rules(text: bytes) -> list[IgnoreRule]:
-    """The rules of a file, last one first: the last match decides."""
+    """Return the rules of a file, last one first: the last match decides."""
     rules = [rule for line in text.splitlines() if (rule := _rule(line)) is not None]
     return rules[::-1]
 
 
 class IgnoreRules:
-    """Answers for one workspace. Files are read when their folder is first asked for."""
+    """Decides for one workspace. A `.gitignore` is read on the first query about its folder."""
 
     def __init__(self, root: bytes, *, git: bool) -> None:
         self._root = root
@@ -42,11 +42,11 @@ class IgnoreRules:
             ]
 
     def forget(self, folder: bytes) -> None:
-        """A `.gitignore` has changed."""
+        """Drop the rules of a folder: its `.gitignore` has changed."""
         self._rules.pop(folder, None)
 
     def ignores(self, path: bytes, *, is_folder: bool) -> bool:
-        """Whether this very path matches; the caller checks the folders above it one by one."""
+        """Return whether the path itself matches; the caller checks the folders above it one by one."""
         if not self._git:
             return False
         folder = path.rpartition(b"/")[0]
@@ -64,7 +64,7 @@ class IgnoreRules:
         return False
 
     def ignores_any_part(self, path: bytes) -> bool:
-        """Whether the path or a folder above it is ignored."""
+        """Return whether the path or a folder above it is ignored."""
         names = path.split(b"/")
         above = (b"/".join(names[:count]) for count in range(1, len(names)))
         return any(self.ignores(one, is_folder=True) for one in above)
@@ -109,7 +109,7 @@ def _rule(line: bytes) -> IgnoreRule | None:
     try:
         return IgnoreRule(re.compile(expression + rb"\Z", re.DOTALL), is_negated, folders_only)
     except re.error:
-        return None  # git ignores patterns that it does not understand, too
+        return None  # git also ignores patterns that it does not understand
 
 
 def _expression(glob: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Read a git repository without git: which files its index tracks, and the objects of its packs.
 
-Knows the formats of `index` (versions 2 to 4), pack files and their indexes (version 2), with SHA-1
-names. Everything else reads as "not known": the caller then stores the content of its own.
+Knows the formats of `index` (versions 2 to 4), pack files and their indexes (version 2), with SHA-1 names.
+Everything else reads as "not known": the caller then stores the content itself.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def object_names(index: bytes) -> frozenset[bytes]:
 
 
 class Pack:
-    """Objects of one pack. `read` gives bytes of the pack: offset and length."""
+    """Objects of one pack. `read` returns bytes of the pack at an offset, with a length."""
 
     def __init__(self, index: bytes, read: Callable[[int, int], bytes]) -> None:
         self._index = index
@@ -203,7 +203,7 @@ class GitObjects:
         self._packs: list[Pack] | None = None
 
     def content(self, name: bytes) -> bytes:
-        """ValueError if the repository does not have it."""
+        """Return the content of an object. ValueError: the repository does not have it."""
         text = name.hex().encode()
         loose = self._paths.get(text[:2] + b"/" + text[2:])
         if loose is not None:

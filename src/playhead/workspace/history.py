@@ -31,7 +31,7 @@ _OBJECTS = b".git/objects/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEffect:
-    """Files that changed together. `calls` were open then; none: the agent's own code did it."""
+    """Files that changed together. `calls` were open then; without any, the agent's own code made the changes."""
 
     workspace: int
     calls: tuple[str, ...]
@@ -40,20 +40,22 @@ class FileEffect:
     changes: tuple[Change, ...]
     gaps: int
     ref: str
-    # The call that started right after these changes, where that is known.
+    # The call that started right after these changes, if it is known.
     before: str | None = None
-    # Folders that git ignores, and of which not everything is recorded from here on.
+    # Folders that git ignores and that are no longer recorded completely from here on.
     exceeded: tuple[str, ...] = ()
     # Paths that changed and are not stored, each with the reason.
     left_out: tuple[tuple[str, str], ...] = ()
-    # Whether changes by the program's own code are in effects of their own, without calls.
+    # Whether changes by the program's own code are in separate effects, without calls.
     own_apart: bool = False
     # The run was resumed after this call, and the files were changed in between.
     resumed_after: str | None = None
 
     @property
     def served_with(self) -> tuple[str, ...]:
-        """The calls with which a replay makes these changes; none: the agent's own code makes them."""
+        """Return the calls with which a replay makes these changes. None of them: the agent's own code makes the
+        changes.
+        """
         return self.calls or ((self.resumed_after,) if self.resumed_after else ())
 
 
@@ -92,11 +94,13 @@ class FileHistory:
         return self.gaps_until(None)
 
     def gaps_until(self, moment: int | None) -> int:
-        """The number of changes before a moment that are not on the tape; None: in the whole run."""
+        """Return the number of changes before a moment that are not on the tape. A moment of None means the whole
+        run.
+        """
         return sum(one.gaps for one in self.effects if moment is None or one.until_ns <= moment)
 
     def start(self, number: int = 0) -> Tree:
-        """The workspace before the first call. UsageError where the run has none."""
+        """Return the workspace before the first call. UsageError: the run has no workspace."""
         found = next((one for one in self.starts if one.number == number and one.tree), None)
         if found is None or found.tree is None:
             raise UsageError(self._why_none())
@@ -105,7 +109,7 @@ class FileHistory:
         return self._trees[number]
 
     def at(self, moment: int | None, number: int = 0) -> dict[bytes, FileEntry]:
-        """The workspace at a moment; None: at the end."""
+        """Return the workspace at a moment; None means the end."""
         tree = dict(self.start(number))
         for effect in self.effects:
             if effect.workspace == number and (moment is None or effect.until_ns <= moment):
@@ -115,10 +119,10 @@ class FileHistory:
     def before(
         self, step: int, numbers: Mapping[str, int], moment: int, number: int = 0
     ) -> dict[bytes, FileEntry]:
-        """The workspace when call `step` started, at `moment`; `numbers` gives each call its number.
+        """Return the workspace when call `step` started, at `moment`. `numbers` maps each call to its number.
 
-        The moment alone is not enough: changes of the agent's own code are stored with the mark of the
-        call that follows, which is a little later than its event.
+        The moment alone is not enough: changes of the agent's own code are stored with the mark of the call that
+        follows, which is a little later than its event.
         """
 
         def is_earlier(effect: FileEffect) -> bool:
@@ -145,7 +149,7 @@ class FileHistory:
                     yield effect, change.after
 
     def content(self, entry: FileEntry, number: int = 0) -> bytes:
-        """The bytes of a file. TapeDamaged where the store does not have them."""
+        """Return the bytes of a file. TapeDamaged: the store does not have them."""
         if number not in self._readers:
             self._readers[number] = reader_of(self.pool, self.start(number))
         return self._readers[number](entry)
@@ -161,7 +165,9 @@ class FileHistory:
 
 
 def reader_of(pool: Pool, tree: Tree) -> Callable[[FileEntry], bytes]:
-    """Reads files of a tree. Objects of git are looked up in the repository that is part of it."""
+    """Return a function that reads files of a tree. Objects of git are looked up in the repository that is part of
+    it.
+    """
     paths = {
         path[len(_OBJECTS) :]: entry.id
         for path, entry in tree.items()
@@ -211,7 +217,7 @@ def read_history(tape: Tape, home: Path) -> FileHistory:
 def _begin(
     history: FileHistory, start: WorkspaceStart, event: Event, last_call: str | None
 ) -> None:
-    """A run that was resumed has a second snapshot: the changes in between belong to no call."""
+    """Add a snapshot. A resumed run has a second one: the changes in between belong to no call."""
     known = [one for one in history.starts if one.tree and one.number == start.number]
     if not known or start.tree is None:
         history.starts.append(start)

@@ -7,14 +7,14 @@ from collections.abc import Container, Iterable, Iterator
 
 
 def open_for_writing(root: str) -> set[bytes]:
-    """Paths below `root`, relative to it, that a descendant of this process may write to at any time."""
+    """Return the paths below `root`, relative to it, that a descendant of this process may write to at any time."""
     prefix = os.fsencode(root).rstrip(b"/") + b"/"
     found: set[bytes] = set()
     for pid in _descendants(os.getpid()):
         try:
             descriptors = os.listdir(f"/proc/{pid}/fd")
         except OSError:
-            continue  # it has ended, or is not ours to look at
+            continue  # it has ended, or belongs to another user
         for one in descriptors:
             try:
                 path = os.readlink(os.fsencode(f"/proc/{pid}/fd/{one}"))
@@ -26,7 +26,7 @@ def open_for_writing(root: str) -> set[bytes]:
 
 
 def positions(pids: Iterable[int], paths: Container[bytes]) -> dict[bytes, int]:
-    """Of these files, the ones that the processes have open for writing, with the furthest position of each."""
+    """Return which of these files the processes have open for writing, with the furthest position in each."""
     found: dict[bytes, int] = {}
     for pid in pids:
         try:
@@ -44,7 +44,7 @@ def positions(pids: Iterable[int], paths: Container[bytes]) -> dict[bytes, int]:
 
 
 def open_count(pid: int, path: bytes) -> int:
-    """How many descriptors of a process may write to this file."""
+    """Return how many descriptors of a process may write to this file."""
     count = 0
     try:
         descriptors = os.listdir(f"/proc/{pid}/fd")

@@ -1,6 +1,6 @@
-"""Files outside the workspaces that the recorded program opened for writing, as it found them.
+"""The original content of files outside the workspaces that the recorded program opened for writing.
 
-Knows snapshot events of the tape; not mounts. `hooks.state` records them: files by `open`, databases by
+Knows snapshot events of the tape; does not know mounts. `hooks.state` records them: files by `open`, databases by
 `sqlite3.connect`.
 """
 
@@ -21,14 +21,14 @@ _SUFFIXES = ("", "-wal", "-journal", "-shm")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideFile:
-    """A file before the program opened it. `contents` by suffix; without one it did not exist."""
+    """A file before the program opened it. `contents` are keyed by suffix; if it is empty, the file did not exist."""
 
     path: str
     contents: dict[str, bytes]
 
 
 def outside_files(tape: Tape, history: FileHistory) -> list[OutsideFile]:
-    """The first snapshot of each file that no workspace of the tape has."""
+    """Return the first snapshot of each file that is in no workspace of the tape."""
     found: dict[str, OutsideFile] = {}
     for event in tape.events():
         if event.kind != events.SNAPSHOT or not event.ours:
@@ -51,7 +51,7 @@ def outside_files(tape: Tape, history: FileHistory) -> list[OutsideFile]:
 
 
 def restore_outside_file(file: OutsideFile, folder: str) -> None:
-    """Restore a file. `folder` is the path of its own folder from here."""
+    """Restore a file. `folder` is the path under which this process reaches the file's folder."""
     name = os.path.basename(file.path)
     for suffix in _SUFFIXES:
         full = os.path.join(folder, name + suffix)
@@ -60,7 +60,7 @@ def restore_outside_file(file: OutsideFile, folder: str) -> None:
             with suppress(FileNotFoundError, IsADirectoryError):
                 os.unlink(full)
             continue
-        # Into the file that is there: its mode and owner stay.
+        # Write into the existing file: its mode and owner stay.
         with open(full, "wb") as new:
             new.write(content)
 

@@ -1,6 +1,6 @@
-"""Find the files of a workspace that are the replayed program, and not its data.
+"""Find the files of a workspace that belong to the replayed program, as opposed to its data.
 
-A replay runs the current code against the recorded files: so the program's own source is left as it is, and
+A replay runs the current code against the recorded files. So the program's own source is left as it is, and
 everything else is restored. Knows command lines and Python's import statements.
 """
 
@@ -24,9 +24,10 @@ _LARGEST = 1 << 20
 def program_files(
     command: Sequence[str], root: str, cwd: str, known: Iterable[bytes], folder: str
 ) -> set[bytes]:
-    """Paths relative to `root`. `known` are all recorded paths; `folder` is where the workspace is now.
+    """Return paths relative to `root`. `known` are all recorded paths; `folder` is the current path of the
+    workspace.
 
-    Empty if none of the program's files is left: then the recorded program is restored with the rest.
+    Empty if none of the program's files exists any more: then the recorded program is restored with the other files.
     """
     if not command:
         return set()

@@ -1,7 +1,8 @@
-"""A recorded tree into a folder: bytes, modes, times, links, empty folders. Knows files; not steps.
+"""Restore a recorded tree into a folder: bytes, modes, times, links, empty folders. Knows files; does not know
+steps.
 
-Never writes through a symbolic link, and never into a folder that has files already: deleting what users
-have there is how other tools lost their work.
+Never writes through a symbolic link, and never into a folder that already has files: other tools have destroyed
+their users' work by deleting such files.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ Read = Callable[[FileEntry], bytes]
 
 
 def restore_tree(tree: Tree, target: str, read: Read) -> list[LeftOut]:
-    """Write a tree into a new or empty folder; what could not be restored. UsageError: it is not empty."""
+    """Write a tree into a new or empty folder. Return the files that could not be restored. UsageError: it is not
+    empty.
+    """
     folder = os.fsencode(target)
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise UsageError(f"{target} exists and is not a folder; name a new one.")
@@ -37,9 +40,9 @@ def restore_tree(tree: Tree, target: str, read: Read) -> list[LeftOut]:
 def apply_effects(
     folder: str, changes: tuple[Change, ...], read: Read, *, keep_inodes: bool = False
 ) -> list[LeftOut]:
-    """Bring a folder from before some changes to after them.
+    """Change a folder from its state before some changes to its state after them.
 
-    `keep_inodes`: write into files that are there, for programs that have them open.
+    `keep_inodes`: write into existing files, for programs that have them open.
     """
     root, missing = os.fsencode(folder), list[LeftOut]()
     for change in sorted(changes, key=lambda one: one.path, reverse=True):
@@ -56,7 +59,7 @@ def apply_effects(
 
 
 def _overwrite(root: bytes, change: Change, read: Read) -> bool:
-    """Write into an existing file; whether that was possible."""
+    """Write into an existing file. Return whether that was possible."""
     entry = change.after
     if entry is None or not (entry.is_file and entry.is_stored):
         return False
@@ -88,7 +91,7 @@ def _remove(root: bytes, path: bytes) -> None:
     full = _inside(root, path)
     with suppress(FileNotFoundError, NotADirectoryError):
         if stat.S_ISDIR(os.lstat(full).st_mode):
-            # Files that no tape knows may be in it: then the folder stays.
+            # If it has files that no tape knows, the folder stays.
             with suppress(OSError):
                 os.rmdir(full)
         else:
@@ -113,7 +116,7 @@ def _write(root: bytes, path: bytes, entry: FileEntry, read: Read, missing: list
             os.utime(full, ns=(entry.mtime_ns, entry.mtime_ns), follow_symlinks=False)
         return
     content = read(entry)
-    # A new file under another name, then renamed: a file that something has open keeps its content.
+    # Written under another name, then renamed: a process that has the old file open keeps its content.
     part = os.path.join(os.path.dirname(full), b".playhead-%d.part" % os.getpid())
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(part, flags, 0o600)
@@ -131,14 +134,14 @@ def _write(root: bytes, path: bytes, entry: FileEntry, read: Read, missing: list
 
 
 def _set_folder_modes(tree: Tree, root: bytes) -> None:
-    """Last, deepest first: a folder without write permission takes no files."""
+    """Set the modes of folders last, deepest first: no file can be created in a folder without write permission."""
     for path in sorted((p for p, entry in tree.items() if entry.is_folder), reverse=True):
         with suppress(OSError):
             os.chmod(os.path.join(root, path), stat.S_IMODE(tree[path].mode))
 
 
 def _inside(root: bytes, path: bytes) -> bytes:
-    """The full path, if no folder on the way is a symbolic link that leads out."""
+    """Return the full path, if no folder on the way is a symbolic link that leads out."""
     full = os.path.join(root, path)
     folder = os.path.dirname(full)
     while len(folder) > len(root):
@@ -151,7 +154,7 @@ def _inside(root: bytes, path: bytes) -> bytes:
 
 
 def _check_collisions(tree: Tree, folder: bytes) -> None:
-    """Names that differ in case only become one file on some file systems."""
+    """Refuse names that differ only in case if the file system ignores case: they would become one file."""
     probe, other = os.path.join(folder, b".playhead-Case"), os.path.join(folder, b".playhead-case")
     os.close(os.open(probe, os.O_CREAT | os.O_CLOEXEC, 0o600))
     is_insensitive = os.path.exists(other)

@@ -1,8 +1,8 @@
-"""The files of a replay: restored from the tape before it starts, changed as each served call changed them
-then, compared with the recorded ones at its end. Knows one workspace and its history; not mounts.
+"""The files of a replay: restored from the tape before it starts, changed by each served call as in the recorded
+run, and compared with the recorded files at its end. Knows one workspace and its history; does not know mounts.
 
-The folder that is given belongs to the replay: an overlay, whose changes vanish. The program's own
-source stays as it is today (see `program_files`).
+The given folder belongs to the replay: an overlay, whose changes vanish. The program's own source stays as it is now
+(see `program_files`).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from playhead.workspace.watch import call_marks, inotify
 from playhead.workspace.watch.inotify import Inotify, parse_events
 
 # How long a served call that has ended waits for calls of other processes that were open at the same time, and how
-# often the end of this time is looked for.
+# often the timeout is checked.
 _LONGEST_PARTNERS_NS = 500_000_000
 _LOOK_MS = 20
 
 
 class ScratchWorkspace:
-    """One workspace of a replay. `folder` is where it can be reached from here."""
+    """One workspace of a replay. `folder` is the path under which this process reaches it."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ScratchWorkspace:
         number: int = 0,
         only: frozenset[bytes] | None = None,
     ) -> None:
-        """`only`: the names of single files, where the folder is not a workspace."""
+        """`only`: the names of single files, if the folder is not a workspace."""
         self._history = history
         self._only = only
         self._folder = folder
@@ -58,19 +58,19 @@ class ScratchWorkspace:
         self._number = number
         self._effects = [one for one in history.effects if one.workspace == number and one.changes]
         changed = {change.path for one in self._effects for change in one.changes}
-        # A file that the run itself changed is data, whatever its name is.
+        # A file that the run itself changed is data, whatever its name.
         self._code = code - changed
         self._changed = len({one for one in changed if not one.startswith(b".git/")})
         self._served: set[str] = set()
         self._waiting = [(at, one) for at, one in enumerate(self._effects) if one.served_with]
         self._root = next((one.root for one in history.starts if one.number == number), folder)
-        # The effect that each path has its content from.
+        # The effect from which each path has its content.
         self._latest: dict[bytes, int] = {}
         # Changes that were made before all calls that share them were served: (effect, path).
         self._early: set[tuple[int, bytes]] = set()
         self._code_differs: list[str] = []
         self._unused_edits: tuple[str, ...] = ()
-        # Paths whose recorded content is not on the tape (secrets, large files): the replay has the files of today.
+        # Paths whose recorded content is not on the tape (secrets, large files): the replay uses the current files.
         self._not_restored: set[bytes] = set()
         # New folders that could not be removed, because they hold files that a snapshot leaves out.
         self._kept_folders: set[bytes] = set()
@@ -83,7 +83,7 @@ class ScratchWorkspace:
 
     @property
     def shared_calls(self) -> set[str]:
-        """The calls whose changes may be those of a call that another process made at the same time."""
+        """Return the calls whose changes may belong to a call that another process made at the same time."""
         groups = (set(effect.served_with) for _, effect in self._waiting)
         return {
             one
@@ -93,7 +93,7 @@ class ScratchWorkspace:
         }
 
     def prepare(self, until: int | None = 0) -> None:
-        """Restore the start of the run, or a later moment."""
+        """Restore the files of the start of the run, or of a later moment."""
         wanted = self._history.at(until, self._number)
         back = []
         for one in compare_folder(wanted, self._folder, self._excluded, only=self._only):
@@ -106,9 +106,9 @@ class ScratchWorkspace:
         self._kept_folders = self._folders_that_stay(back)
 
     def _folders_that_stay(self, back: list[Change]) -> set[bytes]:
-        """Folders that are newer than the recording and hold what a snapshot leaves out.
+        """Return folders that are newer than the recording and have files that a snapshot leaves out.
 
-        Python writes `__pycache__` into the folders of a new package: with nothing else in it, the folder goes.
+        Python writes `__pycache__` into the folders of a new package: a folder with nothing else in it is removed.
         """
         new = {
             one.path for one in back if one.after is None and one.before and one.before.is_folder
@@ -124,10 +124,10 @@ class ScratchWorkspace:
         return kept
 
     def _edited(self, back: list[Change]) -> tuple[str, ...]:
-        """Files that were edited since the recording: they differ from its start and from its end.
+        """Return files that were edited since the recording: they differ from its start and from its end.
 
-        Empty if the workspace is gone: then no current file could have been meant. Edited files come before
-        new and deleted ones, because a report names only the first few.
+        Empty if the workspace is gone: then the user cannot have meant a current file. Edited files come before new
+        and deleted ones, because a report names only the first few.
         """
         if not any(one.before is not None and one.before.is_file for one in back):
             return ()
@@ -142,14 +142,14 @@ class ScratchWorkspace:
         return tuple(shown(one.path) for one in found)
 
     def serve(self, call: str) -> None:
-        """A call was answered from the tape: its changes happen now."""
+        """Make the changes of a call that was answered from the tape."""
         self._served.add(call)
         due = [one for one in self._waiting if self._served.issuperset(one[1].served_with)]
         if not due:
             return
         self._waiting = [one for one in self._waiting if one not in due]
-        # The program writes to files that it has open (a database, a log), as it did during the recorded
-        # call. Newer tapes have such changes apart.
+        # The program writes to files that it has open (a database, a log) as it did during the recorded call. Newer
+        # tapes have such changes in separate effects.
         is_known = all(effect.own_apart for _, effect in due)
         own = set() if is_known else open_for_writing(self._root)
         for at, effect in due:
@@ -160,11 +160,11 @@ class ScratchWorkspace:
         return any(call in effect.served_with for _, effect in self._waiting)
 
     def finish(self, call: str) -> None:
-        """A served call has ended: make the changes that it shares with calls that have not been served.
+        """Make the changes that an ended served call shares with calls that have not been served.
 
         Nothing orders the calls of different processes: the program may read now what this call wrote, and the other
-        call may come much later. A path that is not as it was before the change belongs to the other call, whose
-        process has not come so far: such a change waits for that call.
+        call may come much later. If a path is not in the state before the change, the change belongs to the other
+        call, whose process is not that far yet: such a change waits for that call.
         """
         root = os.fsencode(self._folder)
         for at, effect in self._waiting:
@@ -174,8 +174,8 @@ class ScratchWorkspace:
                 self._early.update((at, one.path) for one in ready)
 
     def _to_apply(self, at: int, changes: Iterable[Change], own: set[bytes]) -> Iterator[Change]:
-        """The changes of effect `at` that still have to be made. Concurrent calls may be answered in another
-        order than their changes came in: newer changes stay.
+        """Yield the changes of effect `at` that still have to be made. Concurrent calls may be answered in another
+        order than that of their changes: newer changes stay.
         """
         for one in changes:
             if (at, one.path) in self._early:
@@ -185,7 +185,7 @@ class ScratchWorkspace:
                 yield one
 
     def report(self) -> FilesReport:
-        """At the end: what differs from the end of the recording."""
+        """Compare the files with the end of the recording. Called at the end."""
         report = FilesReport(
             changed=self._changed,
             gaps=self._history.gaps,
@@ -212,7 +212,7 @@ class ScratchWorkspace:
         return replace(report, same=not found, differing=tuple(found))
 
     def _is_same_database(self, change: Change) -> bool:
-        """Return whether a file is a database that differs in moments of SQLite's own clock only."""
+        """Return whether a file is a database that differs only in timestamps of SQLite's own clock."""
         then, now = change.before, change.after
         if then is None or now is None or not (then.is_file and then.is_stored and now.is_file):
             return False
@@ -225,7 +225,7 @@ class ScratchWorkspace:
         return is_database(after) and same_rows(before, after)
 
     def forked(self, base: Tree, root: str) -> ForkedFiles:
-        """At the end of a fork that started from `base`: the changes that it would make to the real folder."""
+        """Return the changes that a fork which started from `base` would make to the real folder. Called at its end."""
         return forked_files(
             self._history,
             base,
@@ -255,19 +255,19 @@ def _is_folder(change: Change) -> bool:
 
 
 def _is_as_left(change: Change, end: Tree) -> bool:
-    """Return whether the file of today is the one that the recorded run left behind."""
+    """Return whether the current file is the one that the recorded run left behind."""
     left = end.get(change.path)
     return left is None if change.before is None else change.before.same_as(left)
 
 
 class EffectServer:
-    """Applies the changes of served calls, when the replayed processes mark them. A thread of the launcher."""
+    """Applies the changes of served calls when the replayed processes mark them. Runs in a thread of the launcher."""
 
     def __init__(self, run: str, spaces: list[ScratchWorkspace]) -> None:
         self._spaces = spaces
         self._folder = os.path.join(run, call_marks.FOLDER)
         os.mkdir(self._folder, 0o700)
-        # The marks of served calls that have ended and wait for others: name, call, and until when.
+        # The marks of ended served calls that wait for others: name, call, and the time limit.
         self._held: list[tuple[str, str, int]] = []
         for name, calls in (
             (call_marks.SERVED, {call for one in spaces for call in one.calls}),
@@ -331,7 +331,7 @@ class EffectServer:
         self._remove(name)
 
     def _release(self) -> None:
-        """Let calls return that waited for others: those have been served, or do not come in time."""
+        """Let calls return that waited for others: those have been served, or did not come in time."""
         held, self._held = self._held, []
         for name, call, until in held:
             sharing = [one for one in self._spaces if one.awaits_partners(call)]
@@ -343,6 +343,6 @@ class EffectServer:
             self._remove(name)
 
     def _remove(self, name: str) -> None:
-        # The mark is removed when its changes are made: the process waits for that.
+        # The mark is removed when its changes are made: the process waits for the removal.
         with suppress(OSError):
             os.unlink(os.path.join(self._folder, name))

@@ -34,7 +34,7 @@ from playhead.workspace.git_objects import object_names
 from playhead.workspace.tree_listing import FOLDER, FileEntry, encode_listing, shown
 
 _PACKS = b".git/objects/pack/"
-# A file that changed so shortly before it was read may change again within the same timestamp.
+# A file that changed this shortly before it was read may change again within the same timestamp.
 _RACY_NS = 20_000_000
 _MAGIC = b"PLAYHEAD-3"
 # Mode, size, mtime, inode and ctime of a file.
@@ -98,15 +98,15 @@ def take_snapshot(
     entering: Callable[[bytes], object] | None = None,
     only: bytes | None = None,
 ) -> tuple[Snapshot, WorkspaceState]:
-    """StoreError if the folder cannot be a workspace; OSError if the store is full.
+    """Take the snapshot of a folder. StoreError: it cannot be a workspace. OSError: the store is full.
 
     `only`: the one name in the folder that counts.
     """
     why = why_refused(root) if only is None else None
     if why is not None:
         raise StoreError(f"{root} is not recorded as a workspace: {why}.")
-    # Hundreds of thousands of small objects are made, and none of them is garbage: looking for some
-    # takes a third of the time.
+    # Hundreds of thousands of small objects are created, and none of them becomes garbage: the garbage collector would
+    # take a third of the time.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -138,7 +138,7 @@ def _taken(
     state = WorkspaceState(selection, capture)
     seen = _seen(state, entering)
     is_unchanged = _capture_all(state, seen, known, started)
-    # The listing of 50,000 files takes a sixth of the time of a snapshot.
+    # Listing 50,000 files takes a sixth of the time of a snapshot.
     if is_unchanged and known.tree is not None and known.tree in pool:
         state.tree = known.tree
     else:
@@ -184,9 +184,9 @@ def _seen(
 def _capture_all(
     state: WorkspaceState, seen: list[tuple[bytes, os.stat_result]], known: KnownFiles, started: int
 ) -> bool:
-    """Return whether everything is as the last run left it.
+    """Capture all files. Return whether everything is as the last run left it.
 
-    The repository's own files come first: whether an object can be restored is known then.
+    The repository's own files come first: afterwards it is known which objects can be restored.
     """
     latest = started + int(LONGEST_S * 1e9)
     entries, stamps, files = state.entries, state.stamps, known.files
@@ -228,13 +228,13 @@ def _capture_all(
 
 
 def note_link(state: WorkspaceState, path: bytes, status: os.stat_result) -> None:
-    """Remember a file that has other names, too. Objects of git never change: those do not count."""
+    """Remember a file that has several names. Objects of git never change, so they are skipped."""
     if not path.startswith(b".git/objects/"):
         state.links.setdefault(status.st_ino, set()).add(path)
 
 
 def _find_objects(state: WorkspaceState) -> None:
-    """The names of all objects whose pack or file is in the snapshot."""
+    """Collect the names of all objects whose pack or file is in the snapshot."""
     found = state.capture.objects
     read = state.capture.writer.pool.read
     for path, entry in state.entries.items():
@@ -256,7 +256,7 @@ StatRow = tuple[int, int, int, int, int]
 
 @dataclass(slots=True)
 class KnownFiles:
-    """The files that the last run in this folder has seen at its end."""
+    """The files as the last run in this folder saw them at its end."""
 
     # Path → its numbers, and the name of its content.
     files: dict[bytes, tuple[StatRow, str]] = field(default_factory=dict)
@@ -282,7 +282,9 @@ class StatIndex:
         self._path = os.path.join(self._folder, f"{name}.index")
 
     def load(self) -> KnownFiles:
-        """Columns, not records: 50,000 files are decoded in a tenth of the time."""
+        """Load the cache. It is stored in columns instead of records: 50,000 files are decoded in a tenth of the
+        time.
+        """
         try:
             with open(self._path, "rb") as file:
                 head, _, rest = file.read().partition(b"\0")
@@ -305,7 +307,7 @@ class StatIndex:
         )
 
     def save(self, state: WorkspaceState) -> None:
-        """Best effort: without it the next snapshot reads every file."""
+        """Save the cache. Best effort: without it the next snapshot reads every file."""
         stamps = state.stamps
         racy_from = clock.wall_ns() - _RACY_NS
         kept = [

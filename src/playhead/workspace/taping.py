@@ -27,7 +27,7 @@ from playhead.workspace.watch.watcher import Watcher, WatchQueue
 
 @dataclass(slots=True)
 class WorkspaceTape:
-    """The launcher's handle."""
+    """The recorded workspaces of a run, as the launcher sees them."""
 
     pool: Pool
     writer: PoolWriter
@@ -38,7 +38,7 @@ class WorkspaceTape:
     left_out: list[bytes] = field(default_factory=list)
 
     def start(self, recorder: Recorder) -> None:
-        """Just before the command starts, and after the last fork: threads do not survive one."""
+        """Start watching. Called just before the command starts, after the last fork: threads do not survive a fork."""
         if self.queue is not None:
             roots = [root for one in self.states for root in _roots(one.root, one.selection.only)]
             write_covered(self.queue.marks, roots, self.left_out)
@@ -51,7 +51,7 @@ class WorkspaceTape:
             self.watcher.start()
 
     def stop(self) -> None:
-        """The command has ended. Whatever fails here must not change how the run ends."""
+        """Stop watching: the command has ended. A failure here must not change the result of the run."""
         try:
             self._close()
         except Exception as error:  # noqa: BLE001  recording fails open
@@ -70,7 +70,7 @@ class WorkspaceTape:
 
 
 def workspaces_for(cwd: Path, more: Sequence[Path] = ()) -> list[Path]:
-    """The project folder of a command, and the folders that were named beside it."""
+    """Return the project folder of a command, and the additional folders that the user named."""
     found: list[Path] = []
     for one in (project_of(cwd), *more):
         # A folder inside another one is part of it.
@@ -80,7 +80,7 @@ def workspaces_for(cwd: Path, more: Sequence[Path] = ()) -> list[Path]:
 
 
 def open_workspaces(recorder: Recorder, home: Path, folders: Sequence[Path]) -> WorkspaceTape:
-    """Snapshot each folder onto the tape, and watch it; of a worktree, its repository as well."""
+    """Snapshot each folder onto the tape, and watch it. For a worktree, do the same with its repository."""
     pool = Pool(home)
     tape = WorkspaceTape(pool, PoolWriter(pool, recorder.run_id), [], _queue(recorder))
     for folder in folders:
@@ -124,7 +124,7 @@ def _open(
         data["only"] = [only]
     store = os.fsencode(os.path.realpath(home))
     if store.startswith(root + b"/"):
-        # Not a part of the workspace, wherever the run is read from later.
+        # The store is not part of the workspace, wherever the run is read later.
         data["store"] = os.fsdecode(os.path.relpath(store, root))
     if queue is None:
         data["unwatched"] = "this platform reports no file changes"
@@ -138,7 +138,7 @@ def _open(
 def _take_in(
     tape: WorkspaceTape, recorder: Recorder, path: bytes, number: int
 ) -> WorkspaceState | None:
-    """Put one file outside the workspaces on the tape; None if its name is not text, or the store is full."""
+    """Record one file outside the workspaces. None: its name is not text, or the store is full."""
     folder, name = os.path.split(path)
     try:
         named = {"root": folder.decode(), "only": [name.decode()]}

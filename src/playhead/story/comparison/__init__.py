@@ -1,1 +1,1 @@
-"""What differs between two runs: their steps, their answers and the files they left."""
+"""The differences between two runs: their steps, their answers and the files they left."""

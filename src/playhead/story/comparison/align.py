@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
 
-# (index on the left, index on the right); None: no partner there.
+# (index on the left, index on the right); None: the step has no partner on that side.
 Pairing = tuple[int | None, int | None]
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -26,7 +26,7 @@ def align(
     kinds_left: Sequence[Hashable],
     kinds_right: Sequence[Hashable],
 ) -> list[Pairing]:
-    """Every index of both sides once, in order. Only steps of one kind become partners."""
+    """Return every index of both sides once, in order. Only steps of the same kind become partners."""
     pairs: list[Pairing] = []
     for i1, i2, j1, j2, equal in _blocks(left, right):
         if equal:
@@ -43,7 +43,7 @@ Block = tuple[int, int, int, int, bool]
 
 
 def _blocks(left: Sequence[Hashable], right: Sequence[Hashable]) -> Iterator[Block]:
-    """Stretches that are equal, and the gaps between them."""
+    """Yield stretches that are equal, and the gaps between them."""
     i = j = 0
     for i2, j2 in [*_anchors(left, right), (len(left), len(right))]:
         if i2 > i or j2 > j:
@@ -54,7 +54,7 @@ def _blocks(left: Sequence[Hashable], right: Sequence[Hashable]) -> Iterator[Blo
 
 
 def _anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Steps that come once in each run, as many as are in the same order: patience, as in `git diff`."""
+    """Return steps that occur once in each run, as many as are in the same order: patience diff, as in `git diff`."""
     ours, theirs = Counter(left), Counter(right)
     places = {step: at for at, step in enumerate(right) if theirs[step] == 1}
     pairs = [(i, places[step]) for i, step in enumerate(left) if ours[step] == 1 and step in places]
@@ -82,7 +82,7 @@ def _between(
     if not inner or not other:
         yield i1, i2, j1, j2, False
         return
-    # The heuristic drops steps that come very often: they anchor nothing, and cost the most.
+    # The heuristic drops very frequent steps: they are useless as anchors, and cost the most.
     matcher = SequenceMatcher(None, inner, other, autojunk=True)
     for tag, a1, a2, b1, b2 in matcher.get_opcodes():
         yield i1 + a1, i1 + a2, j1 + b1, j1 + b2, tag == "equal"
@@ -115,7 +115,7 @@ def _by_kind(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pairin
 
 
 def _in_step(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pairing]:
-    """For long stretches: side by side, and after a difference on where the next partner is."""
+    """Pair long stretches side by side. After a difference, continue where the next equal step is."""
     pairs: list[Pairing] = []
     i = j = 0
     while i < len(left) and j < len(right):
@@ -142,7 +142,7 @@ _FAR = 50
 
 
 def _distance(steps: Sequence[Hashable], start: int, wanted: Hashable) -> int:
-    """How far ahead it comes next; `_FAR`: not soon."""
+    """Return how far ahead the wanted step occurs next; `_FAR`: not within that distance."""
     for at in range(start, min(start + _FAR, len(steps))):
         if steps[at] == wanted:
             return at - start
@@ -150,7 +150,7 @@ def _distance(steps: Sequence[Hashable], start: int, wanted: Hashable) -> int:
 
 
 def alike(left: str, right: str) -> float:
-    """0 to 1: twice the words in common, in order, over all words."""
+    """Return the similarity of two texts, 0 to 1: twice the number of common words, in order, divided by all words."""
     if left == right:
         return 1.0
     ours, theirs = _WORD.findall(left), _WORD.findall(right)
@@ -163,7 +163,7 @@ def alike(left: str, right: str) -> float:
 
 
 def _common(left: list[str], right: list[str]) -> int:
-    """Words in common, in order; in long texts the order is left out: an upper bound, in no time."""
+    """Count common words, in order. For long texts the order is ignored, which is fast and gives an upper bound."""
     if not left or not right:
         return 0
     if len(left) * len(right) > _AFFORDABLE:

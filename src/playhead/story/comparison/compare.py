@@ -1,4 +1,4 @@
-"""Two runs side by side: totals, and the trajectory step by step. Pure; knows stories, not views."""
+"""Compare two runs side by side: totals, and the trajectory step by step. Pure; knows stories, not views."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Comparison:
 
     @property
     def first_difference(self) -> int | None:
-        """The index of the first step that is not the same: where `--bisect` points."""
+        """Return the index of the first step that differs, to which `--bisect` points."""
         return next((index for index, step in enumerate(self.steps) if step.kind != "same"), None)
 
 
@@ -81,7 +81,7 @@ def compare(left: Story, right: Story) -> Comparison:
 
 def sides_of(story: Story) -> list[Side]:
     """Return the calls that the agent made itself, without the calls inside its tools and of libraries at start-up."""
-    # A derived tool is part of the response that asked for it, which is compared itself.
+    # A derived tool call is part of the response that asked for it, and that response is compared itself.
     calls = [call for call in story.calls() if DERIVED not in call.facts and not is_start_up(call)]
     inner = {call.ref for call in calls if _enclosed(story, call)}
     return [_side(call) for call in calls if call.ref not in inner]
@@ -152,7 +152,7 @@ def _answered(call: CallItem) -> str:
 
 
 def _without_times(value: Any) -> Any:
-    """The status of an iteration says how long it took, which is never the same twice."""
+    """Remove the duration from the status of an iteration: it is never the same twice."""
     if not isinstance(value, dict):
         return value
     return {name: item for name, item in value.items() if name != "took_ns"}
@@ -167,7 +167,7 @@ def _text(value: Any) -> str:
 
 
 def _aligned(left: list[Side], right: list[Side]) -> list[Step]:
-    """By boundary and name; a step that has a partner is the same or changed, the others come and go."""
+    """Align by boundary and name. Steps with a partner are the same or changed; the others are added or removed."""
     pairs = align(
         [_whole(side) for side in left],
         [_whole(side) for side in right],
@@ -184,7 +184,7 @@ def _whole(side: Side) -> tuple[str, str, str, str]:
 
 
 def _kind(side: Side) -> tuple[str, str]:
-    """Another model is a change of the step; another tool is another step."""
+    """Return the kind of a step. A different model is a change of the step; a different tool is a different step."""
     return side.boundary, "" if side.boundary == "llm" else side.name
 
 

@@ -1,4 +1,4 @@
-"""The files that two runs left behind, compared. Pure but for reading recorded content."""
+"""Compare the files that two runs left behind. Pure but for reading recorded content."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _counts(change: Change) -> bool:
 
 
 def _is_same(change: Change, left: FileHistory, right: FileHistory) -> bool:
-    """The same content may be an object of git in one run and a blob in the other."""
+    """Return whether two entries are the same. A content may be an object of git in one run and a blob in the other."""
     before, after = change.before, change.after
     if before is None or after is None or before.mode != after.mode:
         return False

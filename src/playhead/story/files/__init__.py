@@ -1,1 +1,1 @@
-"""Which step changed a file, and which step wrote a line."""
+"""Find the step that changed a file, and the step that wrote a line."""

@@ -57,7 +57,7 @@ class BlameAcross:
         self._run_of = {id(step): one.run for one in runs for step in one.steps}
 
     def blame(self, path: bytes, today: list[str] | None) -> list[AcrossLine]:
-        """`today`: the current lines of the file; None: it is gone, and the last version counts."""
+        """`today`: the current lines of the file. None: it does not exist, and the last version is used."""
         if today is None:
             lines = self._last(path)
         else:
@@ -75,18 +75,18 @@ class BlameAcross:
         return []
 
     def _before(self, place: int) -> Callable[[bytes, list[str]], Origins]:
-        """The origins of lines that the run at `place` found."""
+        """Return the origins of the lines as they were when the run at `place` started."""
 
         def origins_of(path: bytes, lines: list[str]) -> Origins:
             for files, origins in reversed(self._runs[:place]):
                 if not files.changes(path):
                     continue
                 if not files.has_at_end(path):
-                    break  # deleted by that run: the file of the next one is another
+                    break  # that run deleted it: the next run has a new file
                 try:
                     return _carried(origins.blame(path), lines)
                 except PlayheadError:
-                    break  # binary then, or not on the tape
+                    break  # it was binary then, or is not on the tape
             return [START] * len(lines)
 
         return origins_of

@@ -18,10 +18,11 @@ from playhead.workspace.history import FileEffect, FileHistory
 from playhead.workspace.restore import Read
 from playhead.workspace.tree_listing import Change, FileEntry
 
-# Above, lines are not counted: a person does not read such a file by lines.
+# Lines of larger files are not counted: no person reads such a file line by line.
 LARGEST_TEXT = 2 * 1024 * 1024
 _BINARY = 8_000
-# Pairs of equal lines, in the part of two versions that differs. Above, common lines are not matched exactly.
+# Maximum number of pairs of equal lines in the differing part of two versions. Beyond it, common lines are not matched
+# exactly.
 _MOST_PAIRS = 5_000_000
 
 
@@ -41,8 +42,8 @@ class FileVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStep:
-    """Changes that belong together. `calls`: one is certain, several share them, none: the agent's own
-    code, after call `after`. `llm` is the response that asked for them.
+    """Changes that belong together. One call in `calls` made them for certain, several share them; without any, the
+    agent's own code made them, after call `after`. `llm` is the response that asked for them.
     """
 
     effect: FileEffect
@@ -83,7 +84,7 @@ def file_steps(story: Story, history: FileHistory) -> list[FileStep]:
 
 
 def files_of_call(story: Story, history: FileHistory, call: CallItem) -> list[CountedChange]:
-    """The files that changed while a call was open, with counted lines where their content is there."""
+    """Return the files that changed while a call was open, with counted lines if their content is there."""
     found = []
     for step in file_steps(story, history):
         if call in step.calls:
@@ -98,7 +99,7 @@ def files_of_call(story: Story, history: FileHistory, call: CallItem) -> list[Co
 
 
 def moment_after(story: Story, number: int) -> int | None:
-    """The moment at which step `number` had ended; None: the end of the run. 0 is its start."""
+    """Return the moment at which step `number` ended. None: the end of the run. Step 0 is the start of the run."""
     if number == 0:
         return 0
     call = story.call(number)
@@ -116,7 +117,7 @@ def count_lines(history: FileHistory, change: Change, number: int = 0) -> LineCo
 
 
 def line_count(before: str | None, after: str | None) -> LineCount:
-    """The lines that differ between two versions; None: not text."""
+    """Return the lines that differ between two versions. None: they are not text."""
     if before is None or after is None:
         return LineCount(added=None, removed=None)
     added = removed = 0
@@ -133,9 +134,9 @@ def patch_of(history: FileHistory, change: Change, number: int = 0) -> str:
 
 
 def unified_patch(change: Change, read: Read, read_after: Read | None = None) -> str:
-    """A unified diff of one file, as git writes it; `read` gives the content of its entries.
+    """Return a unified diff of one file, as git writes it. `read` returns the content of its entries.
 
-    `read_after`: of the second one, where that is from another run.
+    `read_after` is for the second entry, if it is from another run.
     """
     name = _quoted(change.path)
     before, after = change.before, change.after
@@ -163,12 +164,12 @@ def unified_patch(change: Change, read: Read, read_after: Read | None = None) ->
 
 
 def text_of(history: FileHistory, entry: FileEntry | None, number: int = 0) -> str | None:
-    """A file as text: empty where there is none, None where it is binary or not on the tape."""
+    """Return a file as text: empty if it does not exist, None if it is binary or not on the tape."""
     return as_text(entry, lambda one: history.content(one, number))
 
 
 def as_text(entry: FileEntry | None, read: Read) -> str | None:
-    """A file as text: empty where there is none, None where it is binary or not stored."""
+    """Return a file as text: empty if it does not exist, None if it is binary or not stored."""
     if entry is None or entry.is_folder:
         return ""
     if entry.is_link:
@@ -179,7 +180,7 @@ def as_text(entry: FileEntry | None, read: Read) -> str | None:
 
 
 def text_in(content: bytes) -> str | None:
-    """Content as text; None: it is binary."""
+    """Return content as text. None: it is binary."""
     if b"\0" in content[:_BINARY]:
         return None
     return content.decode("utf-8", "backslashreplace")
@@ -216,7 +217,9 @@ def versions_of(history: FileHistory) -> Iterator[tuple[str, int, FileEntry]]:
 
 
 def opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    """The opcodes of difflib, with equal beginnings and ends removed first: difflib compares all with all."""
+    """Return the opcodes of difflib. Equal beginnings and ends are removed first, because difflib compares all
+    pairs.
+    """
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -259,7 +262,7 @@ def _step(effect: FileEffect, by_ref: dict[str, CallItem], models: list[CallItem
 
 
 def _terminated(text: str) -> list[str]:
-    """Lines with their ends, as git has them: a form feed or U+2028 does not end a line."""
+    """Return lines with their ends, as git splits them: a form feed or U+2028 does not end a line."""
     lines = text.split("\n")
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 

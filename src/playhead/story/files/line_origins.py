@@ -15,10 +15,10 @@ from playhead.story.files.file_steps import FileStep, opcodes, text_of
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, shown
 
-# The share of equal lines from which on a new file is one that was moved.
+# The share of equal lines above which a new file counts as moved.
 _ALIKE = 0.5
-# The steps that may have written a line: one, unless equal lines are beside each other. None: it was
-# there before the run.
+# The steps that may have written a line: one, unless equal lines are next to each other. None: the line existed before
+# the run.
 Candidates = tuple[FileStep | None, ...]
 Origins = list[Candidates]
 START: Candidates = (None,)
@@ -26,8 +26,8 @@ START: Candidates = (None,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlamedLine:
-    """One line of the file as the run left it. `candidates`: all steps that may have written it, where
-    an equal line beside it leaves that open; `step` is the first of them.
+    """One line of the file as the run left it. `candidates` are all steps that may have written it: several if an
+    equal line is next to it. `step` is the first of them.
     """
 
     number: int
@@ -59,11 +59,11 @@ class LineOrigins:
         self._history = history
         self._steps = [one for one in steps if one.effect.workspace == number]
         self._number = number
-        # By content: whichever path has it, its lines have these origins.
+        # Keyed by content: lines have the same origins under any path.
         self._known: dict[tuple[bytes, str], Origins] = {}
 
     def blame(self, path: bytes) -> list[BlamedLine]:
-        """UsageError if the file was never there, or has no lines."""
+        """Return the lines with their origins. UsageError: the file never existed, or has no lines."""
         entry, last = self._last(path)
         lines = self._lines(entry, path)
         origins = self._at(path, last)
@@ -73,7 +73,7 @@ class LineOrigins:
         ]
 
     def _last(self, path: bytes) -> tuple[FileEntry, int]:
-        """The last version of a file, and after how many steps it was there."""
+        """Return the last version of a file, and the number of steps after which it existed."""
         found: tuple[FileEntry, int] | None = None
         start = self._history.start(self._number).get(path)
         if start is not None:
@@ -87,7 +87,7 @@ class LineOrigins:
         return found
 
     def _at(self, path: bytes, place: int) -> Origins:
-        """The origins of a file after this many steps."""
+        """Return the origins of a file after this many steps."""
         before, change = self._change(path, place)
         if change is None or change.after is None:
             lines = self._lines(self._history.start(self._number)[path], path)
@@ -112,12 +112,12 @@ class LineOrigins:
         was = self._lines(source.before, source.path)
         now = self._lines(change.after, change.path)
         first = _origins(was, now, old, step)
-        # A second comparison, from the end: where equal lines are beside each other, it pairs others.
+        # Compare a second time, from the end: among equal lines that are next to each other, this pairs different ones.
         last = _origins(was[::-1], now[::-1], old[::-1], step)[::-1]
         return [a if a is b else _joined(a, b) for a, b in zip(first, last, strict=True)]
 
     def _change(self, path: bytes, place: int) -> tuple[int, Change | None]:
-        """The last change of a file in the first `place` steps, and how many came before it."""
+        """Return the last change of a file in the first `place` steps, and how many steps came before it."""
         for before in range(place - 1, -1, -1):
             for change in self._steps[before].effect.changes:
                 if change.path == path:
@@ -125,7 +125,9 @@ class LineOrigins:
         return 0, None
 
     def _first(self, path: bytes, name: str, before: int) -> int | None:
-        """After how many steps, before this one, the file had this very content already."""
+        """Return the number of steps, before this one, after which the file had exactly this content. None: it never
+        had.
+        """
         start = self._history.start(self._number).get(path)
         if start is not None and start.id == name:
             return 0
@@ -136,7 +138,9 @@ class LineOrigins:
         return None
 
     def _source(self, step: FileStep, change: Change) -> Change | None:
-        """Where a new file was moved from: a file with mostly the same lines went away in this step."""
+        """Return the change by which a moved file left its old path: a file with mostly the same lines, deleted in
+        this step.
+        """
         now = Counter(self._lines(change.after, change.path))
         best, most = None, _ALIKE
         for other in step.effect.changes:
@@ -170,5 +174,5 @@ def _origins(was: list[str], now: list[str], old: Origins, step: FileStep) -> Or
 
 
 def _joined(first: Candidates, last: Candidates) -> Candidates:
-    """Both, each step once. By identity: equal steps are the same object."""
+    """Join both, with each step once. Compared by identity: equal steps are the same object."""
     return (*first, *(one for one in last if not any(one is other for other in first)))

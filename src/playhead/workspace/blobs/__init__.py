@@ -1,1 +1,1 @@
-"""Content by its hash: the pool of a store, its packs, and how a file is read safely."""
+"""Content by its hash: the pool of a store, its packs, and safe reading of files."""

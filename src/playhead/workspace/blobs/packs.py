@@ -30,10 +30,10 @@ _DATA = struct.Struct(">BI")
 
 
 def encode_delta(old: bytes, new: bytes) -> bytes:
-    """Instructions that make `new` from `old`."""
+    """Return instructions that make `new` from `old`."""
     parts: list[bytes] = []
     shift = len(old) - len(new)
-    start = 0  # of the bytes that are not in the old version
+    start = 0  # the start of the bytes that are not in the old version
     at = 0
     while at < len(new):
         block = new[at : at + _BLOCK]
@@ -55,7 +55,7 @@ def encode_delta(old: bytes, new: bytes) -> bytes:
 
 
 def _common(old: bytes, source: int, new: bytes, at: int) -> int:
-    """How many bytes are equal from here on, in steps that grow and shrink again."""
+    """Return how many bytes are equal from here on. Compares in steps that grow while they match, then shrink."""
     length, step = 0, _BLOCK
     while at + length < len(new):
         piece = new[at + length : at + length + step]
@@ -70,7 +70,7 @@ def _common(old: bytes, source: int, new: bytes, at: int) -> int:
 
 
 def apply_delta(old: bytes, delta: bytes) -> bytes:
-    """ValueError if the instructions do not fit."""
+    """Apply instructions of `encode_delta`. ValueError: they do not fit."""
     parts: list[bytes] = []
     at = 0
     try:
@@ -113,7 +113,7 @@ class Record(NamedTuple):
 
 
 class PackWriter:
-    """Appends records. OSError if the disk is full: then nothing of the record is left."""
+    """Appends records. OSError: the disk is full, and nothing of the record is left."""
 
     def __init__(self, path: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -129,8 +129,8 @@ class PackWriter:
         if delta is not None:
             base, instructions, depth = delta
             payload = zlib.compress(instructions, 1)
-        # Compressing the content to compare sizes costs 60 ms for the index of a large repository, at
-        # every commit: a difference this small is taken without that.
+        # Compressing the content to compare sizes costs 60 ms for the index of a large repository, at every commit. So
+        # a delta this small is used without the comparison.
         if delta is None or len(payload) * _CLEARLY_SMALLER > len(content):
             whole = zlib.compress(content, 1)
             if delta is None or len(payload) * 2 >= len(whole):
@@ -151,7 +151,7 @@ class PackWriter:
 
 
 def read_records(path: str, start: int = 0) -> Iterator[Record]:
-    """The whole records from an offset on. Nothing for a file that is not a pack."""
+    """Yield the whole records from an offset on. A file that is not a pack yields nothing."""
     try:
         file = file_of(path)
     except FileNotFoundError:
@@ -172,7 +172,7 @@ def read_records(path: str, start: int = 0) -> Iterator[Record]:
 
 
 def read_record(path: str, offset: int) -> tuple[Record, bytes]:
-    """One record and its payload, inflated. TapeDamaged if it is not there."""
+    """Return one record and its inflated payload. TapeDamaged: it is not there."""
     try:
         with file_of(path) as file:
             file.seek(offset)

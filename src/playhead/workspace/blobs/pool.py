@@ -24,11 +24,11 @@ from playhead.workspace.blobs import packs
 from playhead.workspace.blobs.packs import Record, apply_delta, encode_delta
 from playhead.workspace.blobs.stable_read import copy_file, hash_file
 
-# Above, a file is copied as it is: compressing it would take longer than a person waits.
+# A larger file is copied without compression, which would take longer than a user waits.
 LARGE = 8 * 1024 * 1024
 # Below this size a delta is not smaller than the content.
 _DELTA_FROM = 4096
-# Reading a blob must not follow a chain of bases without end.
+# Reading a blob must not follow an endless chain of bases.
 _DEEPEST = 24
 _CACHED = 48 * 1024 * 1024
 
@@ -58,13 +58,13 @@ class Pool:
         return os.path.exists(self.loose(digest)) or self._index.find(digest) is not None
 
     def loose(self, digest: str) -> str:
-        """Where a large blob is, or would be."""
+        """Return the path that a large blob has, or would have."""
         if len(digest) != 64 or not all(one in "0123456789abcdef" for one in digest):
             raise TapeDamaged(f"A blob is named {digest[:80]!r}; expected 64 hexadecimal digits.")
         return os.path.join(self.folder, digest[:2], digest)
 
     def read(self, digest: str) -> bytes:
-        """The content. TapeDamaged if the store does not have it, or has something else."""
+        """Return the content. TapeDamaged: the store does not have it, or its bytes do not match."""
         if (cached := self._cache.get(digest)) is not None:
             self._cache.move_to_end(digest)
             return cached
@@ -75,14 +75,14 @@ class Pool:
         return content
 
     def read_part(self, digest: str, offset: int, length: int) -> bytes:
-        """Some bytes of a blob: packs of a repository are larger than memory."""
+        """Return some bytes of a blob: packs of a repository may be larger than memory."""
         with suppress(FileNotFoundError), file_of(self.loose(digest)) as file:
             file.seek(offset)
             return file.read(length)
         return self.read(digest)[offset : offset + length]
 
     def remember(self, digest: str, content: bytes) -> None:
-        """Keep a content at hand: the next version of the file is stored as a difference to it."""
+        """Cache a content: the next version of the file is stored as a delta against it."""
         if len(content) > _CACHED // 4 or digest in self._cache:
             return
         self._cache[digest] = content
@@ -91,7 +91,7 @@ class Pool:
             self._cached -= len(self._cache.popitem(last=False)[1])
 
     def depth(self, digest: str) -> int | None:
-        """How many bases have to be read first; None for a blob that no pack has."""
+        """Return how many bases must be read first. None: no pack has the blob."""
         found = self._index.find(digest)
         return None if found is None else packs.read_record(*found)[0].depth
 
@@ -127,7 +127,7 @@ class Pool:
 
 
 class PoolWriter:
-    """Adds the blobs of one run. Thread-safe. OSError means the blob was not stored."""
+    """Adds the blobs of one run. Thread-safe. OSError: the blob was not stored."""
 
     def __init__(self, pool: Pool, run_id: str) -> None:
         self.pool = pool
@@ -138,7 +138,7 @@ class PoolWriter:
         self.stored = 0
 
     def put(self, content: bytes, base: str | None = None) -> str:
-        """Store content, as a difference to the blob `base` where that is smaller."""
+        """Store content; as a delta against the blob `base` if that is smaller."""
         raw = hashlib.sha256(content)
         digest = raw.hexdigest()
         with self._lock:
@@ -157,17 +157,17 @@ class PoolWriter:
         return digest
 
     def put_file(self, fd: int, *, link: str | None = None) -> str:
-        """Store a large file. `link`: its path, where the file never changes."""
+        """Store a large file. `link`: the path of a file that never changes, so that it can be linked."""
         if link is not None:
             digest = hash_file(fd)
-            with suppress(OSError):  # another file system: copied
+            with suppress(OSError):  # another file system: copy it
                 self._link(link, self.pool.loose(digest))
                 return digest
         make_private(self.pool.folder)
         part = os.path.join(self.pool.folder, f"{os.getpid()}-{threading.get_ident()}.part")
         try:
             copy_file(fd, part)
-            # Read from the copy: the file itself may change meanwhile, and a blob must match its name.
+            # Hash the copy: the file itself may change meanwhile, and a blob must match its name.
             copied = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 digest = hash_file(copied)
@@ -222,7 +222,7 @@ class BlobIndex:
         self._scanned = False
 
     def find(self, digest: str) -> tuple[str, int] | None:
-        """The pack's path, and the offset in it."""
+        """Return the path of the pack, and the offset in it."""
         self._open()
         if (found := self._found.get(digest)) is not None:
             return found
@@ -249,7 +249,7 @@ class BlobIndex:
             return
         self._open()
         if self._database is None:
-            self._connect()  # the folder was not there yet
+            self._connect()  # the folder did not exist yet
         if self._database is None:
             return
         try:

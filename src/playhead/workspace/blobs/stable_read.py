@@ -21,12 +21,13 @@ from playhead.host.later import Later
 if TYPE_CHECKING:
     import sqlite3
 else:
-    sqlite3 = Later("sqlite3")  # 5 ms of each start; few workspaces hold a database
+    # importing it takes 5 ms of each start, and few workspaces hold a database
+    sqlite3 = Later("sqlite3")
 
 
 _PIECE = 1 << 20
 _TRIES = 3
-# Linux: share the blocks of a file with its copy (btrfs, XFS).
+# Linux: let a copy share the blocks of its file (btrfs, XFS).
 _FICLONE = 0x40049409
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
@@ -40,7 +41,7 @@ class Content(NamedTuple):
 
 
 def read_file(path: bytes) -> Content:
-    """OSError if it cannot be read, or is not a regular file any more."""
+    """Read a file. OSError: it cannot be read, or is not a regular file any more."""
     fd = os.open(path, _FLAGS)
     try:
         tries = 0
@@ -73,7 +74,7 @@ def hash_file(fd: int) -> str:
 
 
 def copy_file(fd: int, target: str) -> None:
-    """A private copy; holes stay holes, and blocks are shared where the file system can."""
+    """Make a private copy. Holes stay holes, and blocks are shared if the file system supports it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     out = os.open(target, flags, 0o600)
     try:
@@ -121,7 +122,7 @@ def is_database(content: bytes) -> bool:
 
 
 def read_database(path: bytes) -> bytes | None:
-    """A consistent copy; None if there is none in time."""
+    """Return a consistent copy. None: there was none in time."""
     name = urllib.parse.quote(os.fsencode(path))
     # mode=ro: opening it normally would write the log back and delete the user's -wal.
     with suppress(sqlite3.Error):

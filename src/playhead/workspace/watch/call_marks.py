@@ -44,14 +44,14 @@ COVERED = "covered"
 _LONGEST_APPLYING_S = 30.0
 NO_ANSWER = "-"
 # How long a mark waits on average. A mark that waits less leaves the rest to later ones: on an overloaded machine the
-# watcher gets the processor late, and a version that it has not read when the next call starts is lost.
+# watcher gets processor time late, and a version that it has not read when the next call starts is lost.
 _AVERAGE_S = 0.04
 _MOST_SAVED_S = 2.0
 _LONGEST_S = 1.0
 # How long a program waits before it opens a file elsewhere, once per file.
 _LONGEST_COPYING_S = 1.0
-# After this many missed answers in a row the watcher counts as gone or busy: no more waiting, except for one mark in
-# a while that finds out whether the watcher is back.
+# After this many missed answers in a row the watcher counts as gone or busy: marks no longer wait, except for one now
+# and then that checks whether the watcher is back.
 _MOST_MISSES = 5
 _NEXT_TRY_NS = 1_000_000_000
 
@@ -70,10 +70,10 @@ class OpenMark:
 
 
 class CallMarks:
-    """The marks of this process. Made where the run's folder has a folder for them.
+    """The marks of this process. Created if the run's folder has a folder for marks.
 
-    `inner`: this process belongs to a call of another process, which owns all changes: a replay serves that call
-    whole, and never makes the calls inside it.
+    `inner`: this process belongs to a call of another process, which owns all changes: a replay serves that call as
+    a whole, and never makes the calls inside it.
     """
 
     def __init__(self, folder: str, *, inner: bool = False) -> None:
@@ -89,7 +89,7 @@ class CallMarks:
         self._numbers = count()
 
     def note_own(self, path: str, kind: str = OWN) -> None:
-        """The program's own code is about to change a file.
+        """Announce that the program's own code is about to change a file.
 
         A replay runs that code again, so the change must not count as the change of a call. Calls of other threads
         and other processes may be open now, or start before the file is written: so each change is announced.
@@ -102,7 +102,9 @@ class CallMarks:
             return
 
     def note_outside(self, path: str) -> bool:
-        """A file outside the workspaces is about to be written: whether its content is stored now."""
+        """Announce that a file outside the workspaces is about to be written. Return whether its content is stored
+        now.
+        """
         name = self._numbered(OUTSIDE)
         if self._is_given_up():
             return False
@@ -117,7 +119,7 @@ class CallMarks:
         try:
             os.unlink(name)
         except OSError:
-            return True  # stored at the last moment
+            return True  # it was stored at the last moment
         return False
 
     def _numbered(self, kind: str) -> str:
@@ -135,11 +137,13 @@ class CallMarks:
         )
 
     def serve(self, call: object) -> None:
-        """A taped call is answered: return when the files are as it left them."""
+        """Mark that a taped call is answered. Return when the files are as the call left them."""
         self._apply(APPLY, SERVED, call)
 
     def finish(self, call: object) -> None:
-        """A taped call has ended: return when the files have the changes that it shares with other processes."""
+        """Mark that a taped call has ended. Return when the files have the changes that it shares with other
+        processes.
+        """
         self._apply(FINISH, SHARED, call)
 
     def _apply(self, kind: str, listed: str, call: object) -> None:
@@ -159,7 +163,7 @@ class CallMarks:
         _wait_until_gone(name, _LONGEST_APPLYING_S)
 
     def open(self, call: Call, around: Iterable[Call], ref: str) -> OpenMark | None:
-        """Mark a call that starts now, inside those `around` it; None where no end has to be marked."""
+        """Mark a call that starts now, inside the calls `around` it. None: its end need not be marked."""
         if self._inner:
             return None
         if call.owns_changes and not any(one.owns_changes for one in around):
@@ -176,7 +180,7 @@ class CallMarks:
         self._put(END, call, wait=True)
 
     def moment(self, call: str) -> None:
-        """Changes so far happened before this call."""
+        """Mark that the changes so far happened before this call."""
         self._put(MOMENT, call, wait=False)
 
     def _put(self, kind: str, call: str, *, wait: bool) -> None:
@@ -187,7 +191,7 @@ class CallMarks:
                 os.symlink(NO_ANSWER, name)
                 return
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
-                # An empty name: the kernel chooses one outside the file system (Linux).
+                # With an empty name, the kernel chooses an address outside the file system (Linux).
                 line.bind("")
                 line.settimeout(min(_AVERAGE_S + self._saved_s, _LONGEST_S))
                 os.symlink(line.getsockname()[1:].decode(), name)
@@ -210,7 +214,9 @@ class CallMarks:
 
 
 def _wait_until_gone(name: str, longest_s: float) -> bool:
-    """Return whether the watcher removed a mark in time. By looking: sockets do not reach across network namespaces."""
+    """Return whether the watcher removed a mark in time. Polls the file, because sockets do not reach across network
+    namespaces.
+    """
     latest = mono_ns() + int(longest_s * 1e9)
     pause = 0.0001
     while os.path.lexists(name):
@@ -222,7 +228,7 @@ def _wait_until_gone(name: str, longest_s: float) -> bool:
 
 
 def marks_of(run: str, *, inner: bool = False) -> CallMarks | None:
-    """The marks of a run whose workspace is watched; None where it is not. `inner` as for `CallMarks`."""
+    """Return the marks of a run whose workspace is watched. None: it is not watched. `inner` is as for `CallMarks`."""
     folder = f"{run}/{FOLDER}"
     return CallMarks(folder, inner=inner) if os.path.isdir(folder) else None
 
@@ -239,7 +245,7 @@ def _read_covered(name: str) -> tuple[list[str], list[str]]:
         with open(name, "rb") as file:
             lines = [os.fsdecode(one) for one in file.read().split(b"\0")]
     except OSError:
-        lines = ["+/"]  # not known: nothing is copied
+        lines = ["+/"]  # the folders are not known: nothing is copied
     return (
         [one[1:] for one in lines if one[:1] == "+"],
         [one[1:] for one in lines if one[:1] == "-"],

@@ -18,7 +18,7 @@ _OBJECTS = b".git/objects/"
 _GONE = inotify.DELETE | inotify.MOVED_FROM
 _OBJECTS_INFO = b".git/objects/info/"
 
-# A process that waits for its changes to be stored continues after so much work, and before a file of this size.
+# A process that waits for its changes to be stored continues after this much work, and before a file of this size.
 _LONG_NS = 30_000_000
 _LARGE = 16 * 1024 * 1024
 
@@ -44,7 +44,7 @@ class Effects:
             self.state.selection.ignore.forget(path.rpartition(b"/")[0])
 
     def note_below(self, folder: bytes) -> None:
-        """A folder was moved away, with all that is in it."""
+        """Note that a folder was moved away with its contents."""
         prefix = folder + b"/"
         known = (one for one in self.state.entries if one.startswith(prefix))
         for path in [*known, *(one for one in self.dirty if one.startswith(prefix))]:
@@ -52,7 +52,7 @@ class Effects:
         self.note(folder, inotify.DELETE)
 
     def scan(self, entering: Callable[[bytes], object] | None = None) -> None:
-        """Note every path whose status differs: where events were lost, or there are none."""
+        """Note every path whose status differs. Used if events were lost, or if there are none."""
         state, seen = self.state, set()
         for path, status in state.selection.walk(entering=entering):
             seen.add(path)
@@ -66,7 +66,7 @@ class Effects:
             self.note(path, inotify.DELETE)
 
     def settle(self, long: Callable[[], None] = lambda: None) -> list[Change]:
-        """Read and store what changed. OSError if the store is full: the rest stays dirty.
+        """Read and store the changes. OSError: the store is full, and the remaining paths stay dirty.
 
         `long` is called as soon as this takes longer than the process that made the changes should wait. The time of
         the processor counts: on a busy machine this thread waits for its turn, and few changes are worth that time.
@@ -97,7 +97,7 @@ class Effects:
             return False
 
     def _look(self, path: bytes, mask: int) -> None:
-        """Bring one entry up to date."""
+        """Update one entry."""
         state = self.state
         old = state.entries.get(path)
         try:
@@ -105,7 +105,7 @@ class Effects:
         except OSError:
             state.entries.pop(path, None)
             state.stamps.pop(path, None)
-            # Its deletion was not reported yet: it was there when the call ended, and is lost.
+            # Its deletion was not reported yet: the file existed when the call ended, and its content is lost.
             self.missed += bool(mask & inotify.CONTENT) and not mask & _GONE
             return
         stamp = (status.st_ino, status.st_ctime_ns)
@@ -114,7 +114,8 @@ class Effects:
                 state.entries[path] = old._replace(mode=status.st_mode)
             state.stamps[path] = stamp
             return
-        # A folder has more links, too. Its number may be that of a deleted folder, which did not change.
+        # Folders have several links as well, but are not noted: the inode may be that of a deleted folder, which did
+        # not change.
         if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
             self._note_links(path, status)
         if state.selection.why_not_file(path, status.st_size) is not None:
@@ -127,7 +128,7 @@ class Effects:
             state.entries[path], state.stamps[path] = entry, stamp
 
     def _is_same(self, path: bytes, status: os.stat_result, mask: int) -> bool:
-        """Return whether the content is known without reading it: git touches its packs to keep them."""
+        """Return whether the content is known without reading it: git updates the times of its packs to keep them."""
         old, stamp = self.state.entries[path], self.state.stamps.get(path)
         if old.is_folder:
             return old.mode == status.st_mode

@@ -28,7 +28,7 @@ _SILENT = ("9p", "fuse", "nfs", "cifs", "smb", "vboxsf", "virtiofs", "drvfs", "a
 
 
 class FileEvent(NamedTuple):
-    """`watch` is the number that `add` returned; -1: events were lost."""
+    """A file event. `watch` is the number that `add` returned; -1 means that events were lost."""
 
     watch: int
     mask: int
@@ -36,7 +36,7 @@ class FileEvent(NamedTuple):
 
 
 class Inotify:
-    """One queue. OSError where the kernel has none, or allows no more watches."""
+    """One queue of events. OSError: the kernel has no inotify, or allows no more watches."""
 
     def __init__(self) -> None:
         if sys.platform != "linux":
@@ -47,7 +47,7 @@ class Inotify:
             raise _failure("inotify_init1")
 
     def add(self, folder: bytes) -> int:
-        """Watch a folder; the same number again for the same folder under another name."""
+        """Watch a folder. The same folder under another name gets the same number again."""
         flags = _WATCHED | _ONLY_FOLDERS | _DONT_FOLLOW
         number = self._library.inotify_add_watch(self.fd, folder, ctypes.c_uint32(flags))
         if number < 0:
@@ -55,7 +55,7 @@ class Inotify:
         return int(number)
 
     def read(self) -> bytes:
-        """The queued events; empty if there are none."""
+        """Return the queued events; empty if there are none."""
         try:
             return os.read(self.fd, _BUFFER)
         except BlockingIOError:
@@ -75,7 +75,7 @@ def parse_events(queued: bytes) -> Iterator[FileEvent]:
 
 
 def is_silent(folder: bytes) -> bool:
-    """Whether the folder is on a file system that reports no changes, as Docker Desktop's mounts."""
+    """Return whether the folder is on a file system that reports no changes, such as Docker Desktop's mounts."""
     try:
         with open("/proc/self/mountinfo", "rb") as file:
             lines = file.read().splitlines()

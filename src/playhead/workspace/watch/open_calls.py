@@ -1,4 +1,4 @@
-"""The calls that are open, as their marks say. Knows names of calls and processes; does not know files."""
+"""Keep track of the open calls, from their marks. Knows names of calls and processes; does not know files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class OpenCalls:
     """The calls that have started and not ended."""
 
     def __init__(self) -> None:
-        # The process of each call, where it can be seen from here: another namespace has other numbers.
+        # The process of each call, if it can be seen from here: another namespace has other numbers.
         self._processes: dict[str, str | None] = {}
 
     @property
@@ -25,13 +25,13 @@ class OpenCalls:
         self._processes.pop(call, None)
 
     def end_killed(self) -> None:
-        """End the calls of processes that are gone: a killed worker does not mark the end of its call."""
+        """End the calls of processes that no longer exist: a killed worker does not mark the end of its call."""
         for call, process in list(self._processes.items()):
             if process is not None and not os.path.exists(process):
                 del self._processes[call]
 
 
 def pid_of(call: str) -> int:
-    """The process that made a call: segments of a tape are named by processes."""
+    """Return the process that made a call: segments of a tape are named after processes."""
     digits = call.partition(":")[0].partition("-")[0]
     return int(digits) if digits.isdigit() else 0

@@ -2,11 +2,11 @@
 the order of file events; does not read contents.
 
 A replay runs the program's own code again, and makes the changes of calls from the tape. A change that counts as the
-wrong one of the two is made twice, or never. The program announces each file that it is about to open, move or delete
-(see `hooks.state.written_files`), before it does so. An announcement therefore lasts until the queue of file events
-proves that the operation is over: the thread may lose the interpreter's lock between its announcement and its system
-call, and other calls may start and end meanwhile. To look at the process instead of the queue is not enough: a file
-may be closed already whose last change is still in the queue.
+wrong one of the two is made twice, or never. The program announces each file that it is about to open, move or
+delete (see `hooks.state.written_files`), before it does so. An announcement therefore lasts until the queue of file
+events proves that the operation is over: the thread may lose the interpreter's lock between its announcement and its
+system call, and other calls may start and end meanwhile. Looking at the process instead of the queue is not enough:
+a file may be closed while its last change is still in the queue.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from playhead.workspace.watch import call_marks, inotify
 _SIDE_FILES = (b"-wal", b"-journal", b"-shm")
 # These operations end when the file is closed; the others are one system call each.
 _OPENING = (call_marks.OWN, call_marks.OWN_DATABASE)
-# More announcements than this are only left where operations fail, or files are not watched.
+# There are more announcements than this only if operations fail, or if files are not watched.
 _MOST = 10_000
 
 
@@ -35,9 +35,9 @@ class Announcement:
     kind: str
     pid: int
     thread: int
-    # Made since the changes were attributed last.
+    # Announced since the last attribution of changes.
     is_fresh: bool = True
-    # The process had ended when the changes were attributed last.
+    # The process had ended at the last attribution of changes.
     is_orphan: bool = False
 
 
@@ -47,11 +47,11 @@ class OwnWrites:
     def __init__(self, root: bytes) -> None:
         self._prefix = root.rstrip(b"/") + b"/"
         self._pending: dict[bytes, list[Announcement]] = {}
-        # Operations that are over, and whose changes have not been attributed yet: their kinds by path.
+        # Finished operations whose changes have not been attributed yet: their kinds by path.
         self._done: dict[bytes, str] = {}
 
     def announce(self, full: bytes, one: Announcement) -> None:
-        """The program's own code is about to change a file, if it is in this workspace."""
+        """Note that the program's own code is about to change a file, if it is in this workspace."""
         if full.startswith(self._prefix) and len(self._pending) < _MOST:
             self._pending.setdefault(full[len(self._prefix) :], []).append(one)
 
@@ -62,7 +62,7 @@ class OwnWrites:
         return self._is_side_file(path) or self._is_moved(path)
 
     def note(self, path: bytes, mask: int) -> None:
-        """A file event, in its order with the announcements: it may be the end of an operation."""
+        """Note a file event, in its order with the announcements: it may be the end of an operation."""
         if path not in self._pending:
             return
         for one in self._pending[path]:
@@ -76,16 +76,16 @@ class OwnWrites:
                 return
 
     def pass_by(self, thread: int) -> None:
-        """A thread has come to a mark and waits there: operations that it announced have happened, or have failed."""
+        """Note that a thread waits at a mark: the operations that it announced have happened, or have failed."""
         for path, one in self._announced(lambda one: one.thread == thread):
             if not self._is_open(path, one):
                 self._end(path, one)
 
     def among(self, changes: Iterable[Change], pids: Iterable[int]) -> frozenset[bytes]:
-        """The changed paths that the program's own code wrote, and not the calls that were open.
+        """Return the changed paths that the program's own code wrote, as opposed to the calls that were open.
 
-        `pids` are the processes of the program. A file that one of them has kept open and has written to the end is its
-        own: a log. Where a call wrote last, the position of the program is before the end.
+        `pids` are the processes of the program. If one of them has kept a file open and has written to its end, the
+        file is the program's own: a log. If a call wrote last, the program's position is before the end.
         """
         sizes = {
             self._prefix + one.path: 0 if one.after is None else one.after.size for one in changes
@@ -106,7 +106,7 @@ class OwnWrites:
         return frozenset(found)
 
     def settle(self) -> None:
-        """The changes so far have been attributed: operations that are over do not count for later ones."""
+        """Finish an attribution: operations that are over do not count for later changes."""
         self._done.clear()
         if not self._pending:
             return
@@ -114,7 +114,7 @@ class OwnWrites:
             pid: os.path.exists(f"/proc/{pid}")
             for pid in {one.pid for each in self._pending.values() for one in each}
         }
-        # The last changes of a process that has ended may still be in the queue: it counts once more.
+        # The last changes of an ended process may still be in the queue, so its announcements count once more.
         for path, one in self._announced(lambda one: one.is_orphan):
             self._end(path, one)
         for each in self._pending.values():
@@ -160,7 +160,7 @@ class OwnWrites:
 
 
 def _is_database(full: bytes) -> bool:
-    """SQLite writes at places of its own choice: the position says nothing."""
+    """Return whether this is a database: SQLite writes at places that it chooses, so the position proves nothing."""
     if full.endswith(_SIDE_FILES):
         return True
     try:

@@ -33,18 +33,18 @@ from playhead.workspace.watch.inotify import FileEvent, Inotify, is_silent, pars
 from playhead.workspace.watch.open_calls import OpenCalls, pid_of
 from playhead.workspace.watch.own_writes import Announcement
 
-# Without a mark for so long, changes so far are stored: a long call, or an agent's own code.
+# After this time without a mark, the changes so far are stored: during a long call, or in the agent's own code.
 _QUIET_S = 0.25
-# Without events, scanning may take this share of the time.
+# Without file events, scanning may take this share of the time.
 _SCAN_SHARE = 10
 # Files outside the workspaces are numbered from here.
 FIRST_OUTSIDE = 1000
-# How many changes one event on the tape holds.
+# Maximum number of changes in one event on the tape.
 _MOST_CHANGES = 2_000
 
 
 class WatchQueue:
-    """The watches of one run, its folder of marks among them."""
+    """The watches of one run, including the one on its folder of marks."""
 
     def __init__(self, folder: bytes) -> None:
         self.marks = os.path.join(folder, os.fsencode(marks.FOLDER))
@@ -59,7 +59,7 @@ class WatchQueue:
         return event.watch == self._marks_watch
 
     def watch(self, number: int, root: bytes, folder: bytes) -> None:
-        """Watch a folder of a workspace. Where that fails, changes are found by scanning."""
+        """Watch a folder of a workspace. If that fails, changes are found by scanning."""
         if self.why_scan is not None:
             return
         try:
@@ -68,7 +68,7 @@ class WatchQueue:
         except FileNotFoundError:
             return
         except PermissionError:
-            return  # unreadable: the snapshot has named it
+            return  # it is unreadable, and the snapshot has named it
         except OSError as error:
             self.why_scan = safe_str(error)
 
@@ -77,12 +77,12 @@ class WatchQueue:
             self.why_scan = "the file system reports no changes"
 
     def drop(self, number: int) -> None:
-        """Forget a workspace that could not be recorded: its watches stay, and their events say nothing."""
+        """Forget a workspace that could not be recorded: its watches stay, but their events are ignored."""
         for watch, places in list(self.places.items()):
             self.places[watch] = {one for one in places if one[0] != number}
 
     def forget(self, number: int, folder: bytes) -> None:
-        """A folder was moved or deleted: events of its watches say nothing until it is found again."""
+        """Forget a folder that was moved or deleted: events of its watches are ignored until it is found again."""
         prefix = folder + b"/"
         for watch, places in list(self.places.items()):
             gone = {
@@ -102,7 +102,7 @@ class WatchQueue:
 
 
 class Watcher:
-    """Records effects from `start` to `stop`. Nothing of it reaches the command, whatever fails."""
+    """Records effects from `start` to `stop`. No failure in it reaches the command."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Watcher:
         *,
         outside: Callable[[bytes, int], WorkspaceState | None] | None = None,
     ) -> None:
-        """`outside` takes a snapshot of a file that no workspace has, under a number of its own."""
+        """`outside` takes a snapshot of a file that is in no workspace, under its own number."""
         self._all = dict(enumerate(map(Effects, states)))
         self._outside = outside
         self._taken_in: set[bytes] = set()
@@ -120,7 +120,7 @@ class Watcher:
         self._recorder = recorder
         self._batches: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._open = OpenCalls()
-        # Every call that was open since the changes were stored last.
+        # Every call that was open at some time since changes were last stored.
         self._group: set[str] = set()
         self._last_ended: str | None = None
         self._gaps = 0
@@ -139,7 +139,7 @@ class Watcher:
             one.start()
 
     def stop(self) -> None:
-        """The command has ended: returns when all that it changed is on the tape."""
+        """Stop when the command has ended. Returns when all of its changes are on the tape."""
         os.close(self._woken)
         for one in self._threads:
             one.join()
@@ -156,7 +156,7 @@ class Watcher:
             self._batches.put(None)
 
     def _drain(self) -> None:
-        """Empty the kernel's queue as it fills. It holds 16,384 events; `rm -rf` makes more."""
+        """Empty the kernel's queue as it fills. It holds 16,384 events; `rm -rf` causes more."""
         source = self._watches.events
         poll = select.poll()
         poll.register(source.fd, select.POLLIN)
@@ -215,12 +215,12 @@ class Watcher:
     def _note_in(self, number: int, path: bytes, event: FileEvent, read_at: int) -> None:
         effects = self._all[number]
         if read_at < effects.read_at.get(path, 0):
-            # It changed again before its content was read. A replay makes changes of the program's own code itself.
+            # It changed again before its content was read. A replay makes the changes of the program's own code itself.
             self._gaps += not effects.own.has(path)
         if not event.mask & inotify.IS_FOLDER:
             effects.note(path, event.mask)
         elif event.mask & inotify.DELETE:
-            # Only an empty folder can be deleted: each file that was in it had its own event before.
+            # Only an empty folder can be deleted: each file in it had its own event before.
             effects.note(path, event.mask)
         elif event.mask & inotify.MOVED_FROM:
             self._watches.forget(number, path)
@@ -231,7 +231,7 @@ class Watcher:
                 self._enter(number, path)
 
     def _enter(self, number: int, folder: bytes) -> None:
-        """A new folder: files that were created in it before it was watched are found by listing it."""
+        """Watch a new folder. Files that were created in it before it was watched are found by listing it."""
         effects = self._all[number]
         root = effects.state.root
         for path, _ in effects.state.selection.walk(
@@ -240,7 +240,7 @@ class Watcher:
             effects.note(path, inotify.CREATE)
 
     def _mark(self, name: bytes) -> None:
-        """A call starts or ends: what changed so far belongs to those that were open."""
+        """Handle the start or end of a call: the changes so far belong to the calls that were open."""
         kind, _, rest = os.fsdecode(name).partition(".")
         when, _, call = rest.partition(".")
         moment, _, thread = when.partition("-")
@@ -271,7 +271,7 @@ class Watcher:
             os.unlink(path)
 
     def _answer_once(self, mark: bytes) -> Callable[[], None]:
-        """Return a function that lets the process continue which waits at a mark."""
+        """Return a function that lets the process that waits at a mark continue."""
         waiting = [mark]
 
         def answer() -> None:
@@ -283,7 +283,7 @@ class Watcher:
         return answer
 
     def _heed_path(self, kind: str, mark: bytes, sender: str, thread: int) -> None:
-        """A process is about to change the file that the mark points to."""
+        """Handle a mark that points to a file: a process is about to change it."""
         with suppress(OSError):
             path = os.readlink(mark)
             if kind == marks.OUTSIDE:
@@ -296,9 +296,11 @@ class Watcher:
             os.unlink(mark)
 
     def _take_in(self, path: bytes) -> None:
-        """A file outside the workspaces is about to be written: its content now is the start of its history."""
+        """Store a file outside the workspaces that is about to be written: its current content is the start of its
+        history.
+        """
         if self._outside is None or path in self._taken_in:
-            return  # another process of the run has written it before
+            return  # another process of the run has written it already
         self._taken_in.add(path)
         number = FIRST_OUTSIDE + sum(one >= FIRST_OUTSIDE for one in self._all)
         self._watches.watch(number, os.path.dirname(path), b"")
@@ -307,7 +309,7 @@ class Watcher:
             self._all[number] = Effects(state)
 
     def _may_scan(self) -> bool:
-        """A scan of a large folder takes long: then several calls share one."""
+        """Return whether to scan now. A scan of a large folder takes long: then several calls share one."""
         since = clock.mono_ns() - self._scanned_ns
         return since >= self._scan_took_ns * _SCAN_SHARE
 
@@ -315,7 +317,7 @@ class Watcher:
         started = clock.mono_ns()
         for number, effects in self._all.items():
             root = effects.state.root
-            # Watches again: folders may have come while events were lost.
+            # Add the watches again: folders may have been created while events were lost.
             effects.scan(lambda one, n=number, r=root: self._watches.watch(n, r, one))  # type: ignore[misc]
         self._scanned_ns = clock.mono_ns()
         self._scan_took_ns = self._scanned_ns - started
@@ -327,9 +329,9 @@ class Watcher:
         before: str | None = None,
         long: Callable[[], None] = lambda: None,
     ) -> None:
-        """Store what changed and put it on the tape: blobs first, then the event that names them.
+        """Store the changes and put them on the tape: blobs first, then the event that names them.
 
-        `before` is the call that starts now. `long` is called where this takes longer than a process should wait.
+        `before` is the call that starts now. `long` is called if this takes longer than a process should wait.
         """
         calls = sorted(self._group)
         for number, effects in self._all.items():
@@ -359,7 +361,7 @@ class Watcher:
             return
         gaps, self._gaps = self._gaps + capture.torn, 0
         left_out, capture.left_out, capture.torn = capture.left_out, [], 0
-        # First: these decide what a replay compares.
+        # Stored first: these files decide what a replay compares.
         exceeded = self._all[number].state.selection.take_exceeded()
         left_out = [*(LeftOut(one, "ignored") for one in exceeded), *left_out]
         for start in range(0, max(1, len(changes)), _MOST_CHANGES):
