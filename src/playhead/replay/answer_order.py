@@ -23,7 +23,7 @@ from playhead.replay.matching.taped import TapedCall, TapedRun
 _POLL_S = 0.004
 # Without any call for this long, the calls that are missing are not waited for.
 _PATIENCE_NS = 5_000_000_000
-# An agent that has got an answer works on it before it gets the next one of calls that ran at the same time.
+# After an answer the agent gets time to work on it before it gets the next answer of calls that ran at the same time.
 _LONGEST_SETTLING_NS = 1_000_000_000
 _IDLE_LOOKS = 3
 _BUSY = frozenset({b"R", b"D"})
@@ -50,11 +50,11 @@ class AnswerOrder:
         self._first = 0
 
     def begin(self, ref: object) -> None:
-        """The agent has made this taped call."""
+        """Note that the agent has made this taped call."""
         self._note(self._begun, ref)
 
     def end(self, ref: object) -> None:
-        """The agent has its whole answer."""
+        """Note that the agent has its whole answer."""
         self._note(self._ended, ref)
 
     def is_due(self, ref: object, at_ns: int) -> bool:
@@ -62,7 +62,7 @@ class AnswerOrder:
         return next(self._pauses(ref, at_ns), None) is None
 
     def wait(self, ref: object, at_ns: int) -> None:
-        """Return when the part of the answer that came `at_ns` after the call may be given."""
+        """Wait until the part of the answer that came `at_ns` after the call may be given."""
         for pause in self._pauses(ref, at_ns):
             clock.sleep(pause)
 
@@ -135,7 +135,7 @@ def follow(recording: TapedRun, command: int | None) -> None:
 
 
 def _served_here(recording: TapedRun) -> list[TapedCall]:
-    """The agent's own calls that the sidecar recorded. None if it spoke by WebSocket: the messages of one
+    """Return the agent's own calls that the sidecar recorded. None if the agent used a WebSocket: the messages of one
     conversation have no answers of their own.
     """
     inner = {one.ref for below in recording.below.values() for one in below}

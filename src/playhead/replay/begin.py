@@ -37,14 +37,14 @@ Trim = Callable[[str, Any], Any] | None
 
 
 def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
-    """For a process of the run in that folder."""
+    """Return the mode and the clock for a process of the run in that folder."""
     plan = read_plan(run)
     if plan is None:
         raise TapeNotReplayable(f"{run} holds no plan for a replay.")
     made = mode_of(plan, recorder)
     short_traceback.arm()
-    # The tape is a hundred thousand objects that all stay: looking for garbage among them, each time
-    # that the program has made some of its own, would take longer than the program.
+    # The tape is a hundred thousand objects that all stay. If the garbage collector examined them each time that the
+    # program has made some objects of its own, that would take longer than the program.
     gc.freeze()
     return made
 
@@ -55,7 +55,7 @@ def mode_of(plan: ReplayPlan, recorder: Recorder) -> tuple[ReplayMode, TapedSour
     if recorder.redactor is not None:
         kept = VaultNotes(recorder.folder, recorder.redactor.key).read()
         recording.tape.secrets = by_placeholder(kept)
-        # They were redacted wherever they occurred, because they were the values of variables then.
+        # Values of variables were redacted wherever they occurred in the recorded run.
         recorder.learn_secrets(
             {
                 f"VAULT_{at}_SECRET": one.secret.decode("utf-8", "replace")
@@ -78,7 +78,7 @@ def mode_of(plan: ReplayPlan, recorder: Recorder) -> tuple[ReplayMode, TapedSour
 
 
 def keeps_order(plan: ReplayPlan, wishes: ReplayOptions) -> bool:
-    """Whether completions come in the order of the tape. Not where some of them are not on it."""
+    """Return whether completions come in the order of the tape. They do not if some of them are not on it."""
     changed = wishes.mixed or wishes.fork_at is not None or wishes.faults
     return plan.order == "strict" and not (changed or plan.pace)
 
@@ -95,7 +95,7 @@ def _mode(recording: TapedRun, recorder: Recorder, wishes: ReplayOptions, trim: 
 
 
 def replayable(tape: Tape) -> TapedRun:
-    """The recording on this tape; TapeNotReplayable says why it is none."""
+    """Return the recording on this tape. TapeNotReplayable says why it cannot be replayed."""
     level = tape.manifest.level
     if level != "full":
         raise TapeNotReplayable(

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from playhead.replay.points_table import Place
 
 _NEVER = float("inf")
-# How often more than there are turns up to its place a task may be cancelled that waits there although it is cancelled.
+# A cancelled task may still have to wait at its place. It may be cancelled again once for each turn up to the place,
+# and this many times more.
 _MOST_CANCELS = 16
 
 
 class LoopState:
-    """The points for which tasks of one event loop wait. `wake` interrupts its selector; `place_last` puts the last
-    of its callbacks that are ready in the place of the n-th; `advance(future, n)` does so with the task that waits for
-    this future, unless it is earlier already.
+    """The points for which tasks of one event loop wait. `wake` interrupts its selector. `place_last(n)` moves the last
+    ready callback to position n. `advance(future, n)` does so with the task that waits for this future, unless it is
+    earlier already.
     """
 
     def __init__(
@@ -44,16 +45,17 @@ class LoopState:
         self._due: list[Pending] = []
         self._late: list[tuple[float, Pending]] = []
         self.turn = 0
-        # The last point that was released here: its loop and turn on the tape, and the turn here. Before
-        # the first one: the start of the loop (`enter_turn`).
+        # The last point that was released here: its loop and turn on the tape, and the turn in this replay. Before the
+        # first point: the start of the loop (`enter_turn`).
         self._anchor = (0, 0, 0)
         # The process of the tape that this loop belongs to; empty before the first point.
         self._segment = ""
-        # How many of the callbacks from other threads this loop has waited for, and the one that it waits for now.
+        # The number of callbacks from other threads that this loop has waited for, and the gate of the one that it
+        # waits for now.
         self._awaited = 0
         self._gate: Gate | None = None
         self._next_turn = NextTurn(advance)
-        # The last callback that was put in its position: the turn, its place, and the position.
+        # The last callback that was moved: the turn, its place, and its position.
         self._moved: tuple[int, Place | None, int] = (0, None, 0)
 
     def pend(
@@ -69,27 +71,27 @@ class LoopState:
         return made
 
     def come(self, place: Place) -> None:
-        """A callback was given to the loop that runs at this place."""
+        """Note that the loop has received the callback that runs at this place."""
         place.has_come = True
         gate = self._gate
         if gate is not None and gate.place is place:
             gate.open()
 
     async def wait(self, place: Place, *, is_cancelled: bool = False) -> None:
-        """For a task: wait until the replay has come to this place. `is_cancelled`: the task is cancelled,
-        and must wait all the same.
+        """Make a task wait until the replay has come to this place. `is_cancelled`: the task is cancelled, and must
+        wait all the same.
         """
         if place.passed or self.is_next(place):
             self._head.note(place, self)
             return
         if self._has_come(place) and self._head.waits_for_others(place):
-            # The task did not stop here then: other threads came first while it ran.
+            # In the recorded run the task did not stop here: other threads came first while it ran.
             self._head.block_loop(place)
             self.passed(place)
             return
         if self._is_in_next_turn(place) and hasattr(self._make_future(), "get_loop"):
-            # The task did not wait for the world here then, but let the others run once. So it keeps its place among
-            # the callbacks of the next turn.
+            # In the recorded run the task did not wait for the world here, but let the other tasks run once. So it
+            # keeps its place among the callbacks of the next turn.
             await _Yield()
             if _is_over(place) or self._take(place):
                 return
@@ -98,20 +100,20 @@ class LoopState:
             future = self._make_future()
             pending = self._pend_task(place, future)
             try:
-                # asyncio tells a task once that it is cancelled, trio tells it whenever it waits.
+                # asyncio cancels a task once, trio cancels it whenever it waits.
                 await (
                     future.shielded() if is_cancelled and hasattr(future, "shielded") else future
                 )
             except BaseException:
-                # A scope of anyio cancels its tasks in each turn, and the client cleaned up in a scope that shields it
-                # from that. Not for ever: a loop whose tasks are cancelled in each turn never waits.
+                # A scope of anyio cancels its tasks in each turn, and in the recorded run the client cleaned up in a
+                # shielded scope. The patience is limited: a loop whose tasks are cancelled in each turn never waits.
                 patience -= 1
                 if not is_cancelled or patience <= 0 or not _was_cancelled(future):
                     raise
                 continue
             finally:
                 self.drop(pending)
-            # Released, or only tried.
+            # The place was released, or the loop only woke the task to try it.
             if _is_over(place) or self._take(place):
                 return
 
@@ -119,7 +121,7 @@ class LoopState:
         def run() -> None:
             future.set_result(None)
 
-        # The task itself looks whether its place has come, when it runs.
+        # The task checks, when it runs, whether its place has come.
         pending = self.pend(place, run, future.done, lambda _: run())
         if place.turn and hasattr(future, "get_loop"):
             pending.wake = lambda: future.get_loop().call_soon(_set, future)
@@ -127,8 +129,8 @@ class LoopState:
         return pending
 
     async def wait_to_be_left(self, moment: Any) -> None:
-        """For a task whose call was never answered: wait until the program leaves it, as it did then.
-        Returns if the program does not.
+        """Make a task whose call was never answered wait until the program leaves the call, as it did in the recorded
+        run. Returns if the program does not leave it.
         """
         future = self._make_future()
         self.pend_late(_NEVER, lambda: future.set_result(None), future.done)
@@ -139,15 +141,15 @@ class LoopState:
             raise
 
     async def leave(self, moment: Any) -> None:
-        """The program leaves a call that it left on the tape, too. The client took its time to clean up
-        then; the program learnt of it afterwards.
+        """Wait for the place at which the recorded program learnt that it had left the call: the client needs some time
+        to clean up first.
         """
         left = moment.left
         if left is not None and not left.passed:
             await self.wait(left, is_cancelled=True)
 
     def pend_late(self, when: float, run: Callable[[], None], is_dead: Callable[[], bool]) -> None:
-        """For a timer that never fired on the tape: it fires when nothing else is left to happen."""
+        """Register a timer that never fired on the tape: it fires when nothing else is left to happen."""
         self._late.append((when, Pending(None, run, is_dead)))  # type: ignore[arg-type]  # it has no place
 
     def drop(self, pending: Pending) -> None:
@@ -155,7 +157,7 @@ class LoopState:
             self._pending.remove(pending)
 
     def first(self) -> Place | None:
-        """The earliest place that is waited for here."""
+        """Return the earliest place that a task of this loop waits for."""
         if self._due:
             return None
         alive = [one for one in self._pending if not one.is_dead()]
@@ -173,14 +175,14 @@ class LoopState:
         return self._head.is_next(place) and self._has_come(place)
 
     def passed(self, place: Place) -> None:
-        """A point was taken in this turn."""
+        """Note that a point was taken in this turn."""
         self._anchor = (place.loop, place.turn, self.turn)
         self._segment = place.segment
         if place.queued is not None and _thread.get_ident() == self._thread:
             self._next_turn.come_to(place)
 
     def _has_come(self, place: Place, turns: int = 0) -> bool:
-        """Return whether the turn of this place is now, or so many turns from now."""
+        """Return whether the turn of this place is now, or in this many turns."""
         loop, turn, at = self._anchor
         return place.loop == loop and self.turn + turns - at >= place.turn - turn
 
@@ -193,7 +195,9 @@ class LoopState:
         )
 
     def enter_turn(self, thread: int, number: int) -> None:
-        """`number`: of the loop, in the order in which the loops of the process began to run."""
+        """Begin a turn. `number` is the number of the loop, in the order in which the loops of the process began to
+        run.
+        """
         self._thread = thread
         if not self.turn and not self._anchor[0]:
             self._anchor = (number, 0, 0)
@@ -201,8 +205,8 @@ class LoopState:
         self._next_turn.begin()
 
     def look(self, *, is_busy: bool) -> None:
-        """Before a turn: release what was released in this turn then. `is_busy`: the loop has callbacks to run in
-        this turn anyway.
+        """Release, before a turn, the points that were released in this turn of the recorded run. `is_busy`: the loop
+        has callbacks to run in this turn anyway.
         """
         self._next_turn.settle()
         self._await_callbacks()
@@ -223,7 +227,7 @@ class LoopState:
         self.release(place)
 
     def _deliver_signal(self) -> None:
-        """A handler of the program ran in this turn: a loop that is always busy never waits for its signal."""
+        """Deliver a signal whose handler ran in this turn: a loop that is always busy never waits for its signal."""
         signals = self._head.signals
         place = signals.ahead()
         if (
@@ -237,9 +241,9 @@ class LoopState:
             signals.deliver(place)
 
     def _await_callbacks(self) -> None:
-        """Wait for the callbacks that other threads had given to the loop by this turn. They were there when the
-        turn began. Now a thread may be on its way to `call_soon_threadsafe`: it has learnt that a process has
-        ended, for example, or has finished a job.
+        """Wait for the callbacks that other threads had given to the loop before this turn began. In a replay such a
+        thread may still be on its way to `call_soon_threadsafe`: for example, it has just learnt that a process has
+        ended, or has finished a job.
         """
         loop, turn, at = self._anchor
         callbacks = self._head.table.callbacks(self._segment, loop)
@@ -248,7 +252,7 @@ class LoopState:
             if place.turn > turn + self.turn - at:
                 return
             self._awaited += 1
-            # The gate is there before we look: the other thread opens it if it comes in between.
+            # The gate is set before the check: the other thread opens it if it comes in between.
             gate = self._gate = self._head.gate_before(place)
             if not place.passed and not place.has_come:
                 self._head.time.wait_at(gate)
@@ -258,9 +262,9 @@ class LoopState:
         """Wake the tasks whose points are in the next turn, by a callback in this one. `before`: only those that were
         woken before this place of this turn.
 
-        The selector reported an answer in the turn before its task ran. The callback of the transport that woke the
-        task came behind what was ready, and before the timers of that turn. Another callback stands there now. So the
-        task has its place among the callbacks of the next turn.
+        In the recorded run the selector reported an answer in the turn before its task ran. The transport's callback
+        that woke the task came behind the ready callbacks, and before the timers of that turn. Here another callback
+        takes its position, so the task has its place among the callbacks of the next turn.
         """
         woken = [
             one
@@ -277,8 +281,9 @@ class LoopState:
                 self._next_turn.add(one)
 
     def _try(self) -> None:
-        """Tasks that are ready come to their points before the next point that is pending here. Look again in this
-        turn, after them: a callback of another thread stands among them, and what the selector finds behind them.
+        """Check pending points again later in this turn. Ready tasks come to their points before the next point that is
+        pending here. A callback of another thread stands among these tasks, and the results of the selector come behind
+        them.
         """
         for one in sorted(self._pending, key=lambda one: one.place.rank):
             if one.call_soon is not None and not one.is_tried and self._has_come(one.place):
@@ -297,8 +302,8 @@ class LoopState:
         return take
 
     def _take(self, place: Place) -> bool:
-        """Pass a place in the middle of a turn; False: a task of this loop has to come to an earlier place, and will
-        in a later turn.
+        """Pass a place in the middle of a turn. Return False if a task of this loop must come to an earlier place
+        first, in a later turn.
         """
         if self.is_next(place):
             self._head.note(place, self)
@@ -310,12 +315,12 @@ class LoopState:
         return True
 
     def _move(self, one: Pending) -> None:
-        """This one was made ready last. Put it where it was among the callbacks of its turn.
+        """Move the callback that became ready last to its recorded position among the callbacks of its turn.
 
-        Callbacks of a transport have no counterpart in a replay. They count in the positions of the answers that they
-        carried: so an answer comes right behind the one before it, if no other task came to a point in between.
+        Callbacks of a transport do not exist in a replay, but they count in the recorded positions of the answers that
+        they carried. So an answer comes right behind the previous one, if no other task came to a point in between.
         """
-        place: Place | None = one.place  # a timer that never fired has none
+        place: Place | None = one.place  # a timer that never fired has no place
         position = None if place is None else place.position
         if self._place_last is None or place is None or position is None or one.comes_last:
             return
@@ -326,7 +331,7 @@ class LoopState:
         self._place_last(position)
 
     def release(self, place: Place) -> None:
-        """Let the task that waits at this place continue, and those of the same turn."""
+        """Let the task that waits at this place continue, and the tasks of the same turn."""
         group = [
             one for one in self._pending if one.place is place or _is_same_turn(one.place, place)
         ]
@@ -340,7 +345,7 @@ class LoopState:
             self._wake()
 
     def release_late(self) -> bool:
-        """Fire the earliest timer that never fired on the tape; False: there is none."""
+        """Fire the earliest timer that never fired on the tape; return False if there is none."""
         self._late = [one for one in self._late if not one[1].is_dead()]
         if not self._late:
             return False
@@ -352,7 +357,7 @@ class LoopState:
         return True
 
     def run_due(self) -> None:
-        """In the loop's own thread: give what was released to the loop."""
+        """Pass the released tasks and timers to the loop, in its own thread."""
         due, self._due = self._due, []
         # The anchor counts from the turn in which they run.
         has_place = bool(due) and due[-1].place is not None

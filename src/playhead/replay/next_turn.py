@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Pending:
-    """A task, a timer or a callback that waits at a place, and how to run it on."""
+    """A task, a timer or a callback that waits at a place, and the functions that resume it."""
 
     __slots__ = ("call_soon", "comes_last", "future", "is_dead", "is_tried", "place", "run", "wake")
 
@@ -28,7 +28,7 @@ class Pending:
         is_dead: Callable[[], bool],
         call_soon: Callable[[Callable[[], bool]], None] | None = None,
     ) -> None:
-        """`run` has the loop run it in the turn that begins. `call_soon` does the same, if the function that it gets
+        """`run` makes the loop run it in the turn that begins. `call_soon` does the same if the function that it gets
         returns True when its turn has come: see `loop_points.LoopState._try`.
         """
         self.place = place
@@ -36,16 +36,17 @@ class Pending:
         self.is_dead = is_dead
         self.call_soon = call_soon
         self.is_tried = False
-        # Whether a selector reported it: that comes behind what is ready.
+        # Whether a selector reported it: then it comes behind the callbacks that are ready.
         self.comes_last = False
-        # Of a task: see `LoopState._wake_for_next_turn`; and the future that the task waits for.
+        # For a task: the function that wakes it (see `LoopState._wake_for_next_turn`), and the future that it waits
+        # for.
         self.wake: Callable[[], object] | None = None
         self.future: Any = None
 
 
 class NextTurn:
-    """The tasks that were woken in this turn of a loop and run in the next. `advance(future, n)` puts the task that
-    waits for this future in the place of the n-th callback that is ready, unless it is earlier already.
+    """The tasks that were woken in this turn of a loop and run in the next. `advance(future, n)` moves the task that
+    waits for this future to position n of the ready callbacks, unless it is earlier already.
     """
 
     def __init__(self, advance: Callable[[Any, int], None] | None) -> None:
@@ -53,21 +54,21 @@ class NextTurn:
         self._woken: list[Pending] = []
         # Tasks of this turn that were woken in the turn before.
         self._arriving: list[Pending] = []
-        # At points of this turn: how many callbacks the loop had for its next turn then, and how many of them a replay
-        # does not have.
+        # For each point of this turn: how many callbacks the loop had scheduled for its next turn in the recorded run,
+        # and how many of them a replay does not have.
         self._hidden: list[tuple[int, int]] = []
 
     def begin(self) -> None:
-        """A turn begins."""
+        """Begin a turn."""
         self._arriving, self._woken = self._woken, []
 
     def add(self, one: Pending) -> None:
-        """A callback of this turn wakes this task."""
+        """Add a task that a callback of this turn wakes."""
         self._woken.append(one)
 
     def come_to(self, place: Place) -> None:
-        """A task of this turn has come to this place. What it does next makes other tasks ready for the next turn.
-        Those that were ready before them then become ready now.
+        """Note that a task of this turn has come to this place. Its next actions make other tasks ready for the next
+        turn, so the tasks that were ready before those on the tape are made ready now.
         """
         here = points.place_in_turn()
         if here is None or place.queued is None:
@@ -80,9 +81,9 @@ class NextTurn:
         self._hidden.append((place.queued, max(0, place.queued - queued)))
 
     def settle(self) -> None:
-        """Before a turn: move the tasks that were woken for it to where they were among its callbacks, if they come
-        too late. Callbacks that a replay does not have count in the positions of the tape: so a task has at most its
-        position less the callbacks that are known to be missing before it.
+        """Move the tasks that were woken for the coming turn to their recorded positions among its callbacks, if they
+        come too late. The positions of the tape include callbacks that a replay does not have. So a task gets at most
+        its position minus the callbacks that are known to be missing before it.
         """
         arriving, self._arriving = self._arriving, []
         hidden, self._hidden = self._hidden, []
@@ -96,8 +97,8 @@ class NextTurn:
 
 
 def is_woken_before(one: Place, other: Place) -> bool:
-    """Return whether the task that comes to the first place in the next turn was ready before the second one in this
-    turn. Where the tape does not say it, it was: answers come before the timers of a turn.
+    """Return whether the task that comes to the first place in the next turn was ready before the second place in this
+    turn. If the tape does not say, it was: answers come before the timers of a turn.
     """
     if other.queued is None or one.position is None:
         return True

@@ -19,7 +19,7 @@ _LARGEST = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Something in a request that does not count: a JSON path, a header, or a pattern."""
+    """A part of a request that does not count: a JSON path, a header, or a pattern."""
 
     boundary: str = "*"
     path: str | None = None
@@ -29,16 +29,16 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPlan:
-    """What to serve from which tape, and what else was asked for."""
+    """The tape to serve from, and the options of the replay."""
 
     tape: str
     pace: bool = False
     # `strict`: completions come in the order of the tape; `calls`: only each call's own order is kept.
     order: str = "strict"
-    # A replay in which nothing happens for so many seconds, and nothing can, ends.
+    # A replay ends after this many seconds in which nothing happens and nothing can happen.
     timeout_s: float = 5.0
     ignore: tuple[Rule, ...] = ()
-    # Boundaries, or `tool:NAME`, that are performed for real: the other modes' business.
+    # Boundaries, or `tool:NAME`, that are performed for real, in the other modes.
     live: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     # The folder that the command runs in, where it exists in the fence alone: the sidecar, which serves
@@ -57,7 +57,9 @@ def write_plan(run: Path, plan: ReplayPlan) -> None:
 
 
 def read_plan(run: Path) -> ReplayPlan | None:
-    """None: this run is no replay. A plan that cannot be read is no reason to go live: it raises."""
+    """Return the plan; None if this run is not a replay. A plan that cannot be read raises: the program must not go
+    live.
+    """
     try:
         members = json.loads(read_regular(run / FILE, _LARGEST))
     except FileNotFoundError:

@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
     Taken = tuple[Lane, str, int]
 
-# Whoever watches a replay ends it with these: never held back.
+# Signals with which a person or a supervisor ends a replay: they are never held back.
 _FROM_OUTSIDE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 # The original: a replay hooks this function for the program.
 _kill_thread = getattr(signal.pthread_kill, "__wrapped__", signal.pthread_kill)
 _LOOK_S = 0.02
-# A main thread that computes for less may be on its way to a wait: it imports, for example.
+# A main thread that computes for less time may be on its way to a wait: it imports, for example.
 _SHORTEST_NS = 300_000_000
-# One that neither waits nor computes for so long is in a wait that we do not know. One that computes gets as much more
-# time as a busy machine takes for the same.
+# A main thread that neither waits nor computes for this long is in an unknown wait. A main thread that computes gets
+# more time, because a busy machine takes longer for the same work.
 _LONGEST_STAND_NS = 2_000_000_000
 _SLOWEST = 4
 
@@ -48,19 +48,19 @@ class SignalPoints:
     def __init__(self, head: Playhead, make_gate: Callable[[Place], Gate]) -> None:
         self._head = head
         self._make_gate = make_gate
-        # The signal that was sent to the main thread, which has yet to handle it.
+        # The signal that was sent to the main thread, which has not handled it yet.
         self._sent: Place | None = None
-        # What the main thread waits in until the next signal: see `_await`.
+        # The gate at which the main thread waits for the next signal: see `_await`.
         self._gate: Gate | None = None
-        # When the timer of the program would fire, by the clock of the tape, and how often after that.
+        # When the timer of the program would fire, by the clock of the tape, and its interval after that.
         self._timer: tuple[int | None, float] = (None, 0.0)
         self._watched = False
         # The point that the main thread waits for, by lane, kind and number: see `begin_wait`.
         self._taken: Taken | None = None
 
     def begin_wait(self, lane: Lane, kind: str, place: Place) -> Taken | None:
-        """The main thread begins to wait for a point with a number. A handler that runs before the point gives the
-        number back.
+        """Note that the main thread begins to wait for a point with a number. A handler that runs before the point
+        gives the number back.
         """
         if not _in_main_thread():
             return None
@@ -76,14 +76,14 @@ class SignalPoints:
         return was_handled
 
     def give_back(self, taken: Taken | None) -> None:
-        """The wait ended without its point."""
+        """Give the number of the point back: the wait ended without its point."""
         if taken is not None and self._taken is taken:
             self._taken = None
             lane, kind, number = taken
             lane.give_back(kind, number)
 
     def ahead(self) -> Place | None:
-        """The next signal that is to be delivered."""
+        """Return the next signal that is to be delivered."""
         return self._head.table.signal(lanes.MAIN.name)
 
     @property
@@ -98,7 +98,7 @@ class SignalPoints:
         interrupt_main_thread(_number(place))
 
     def handler_of(self, number: int, handler: Any) -> Any:
-        """In the main thread: a signal has arrived. Returns the function that handles it."""
+        """Return the function that handles a signal that has arrived in the main thread."""
         sent = self._sent
         if sent is None or _number(sent) != number:
             ahead = self.ahead()
@@ -126,7 +126,7 @@ class SignalPoints:
         return handle
 
     def step(self, steps: int) -> None:
-        """The main thread is about to take a step: deliver the signals that came before it then."""
+        """Deliver the signals that came before this step of the main thread in the recorded run."""
         while (place := self.ahead()) is not None and self._is_due(place, steps):
             if self._head.is_next(place):
                 self.deliver(place)
@@ -139,13 +139,15 @@ class SignalPoints:
                 return
 
     def await_next(self) -> None:
-        """The main thread has come to something that is not on the tape: if a signal is to come, wait for it."""
+        """Wait for the next signal, if there is one: the main thread has come to something that is not on the tape."""
         place = self.ahead()
         if place is not None and _in_main_thread() and order_slot.loop_here() is None:
             self._await(place)
 
     def send(self, number: int) -> bool:
-        """The program sends itself a signal. Returns whether the tape delivers it, so that it must not be sent."""
+        """Handle a signal that the program sends to itself. Return whether the tape delivers it, so that it must not be
+        sent.
+        """
         place = self.ahead()
         if place is None or not self._head.table.has_signal(number):
             return False
@@ -154,7 +156,7 @@ class SignalPoints:
         return True
 
     def pause(self) -> bool:
-        """For `signal.pause`: wait for the next signal; False: the tape has none."""
+        """Replacement for `signal.pause`: wait for the next signal. Return False if the tape has none."""
         place = self.ahead()
         if place is None or not _in_main_thread():
             return False
@@ -162,7 +164,7 @@ class SignalPoints:
         return True
 
     def set_timer(self, seconds: float, interval: float) -> tuple[float, float]:
-        """For `signal.setitimer`: returns the timer before, as that does."""
+        """Replacement for `signal.setitimer`: returns the previous timer, too."""
         now = self._head.time.now_ns()
         at, every = self._timer
         left = 0.0 if at is None else max(0.0, (at - now) / 1e9)
@@ -213,7 +215,9 @@ class SignalPoints:
 
 
 def interrupt_main_thread(number: int) -> None:
-    """Not by `raise_signal`: another thread may be here, and may have blocked the signal."""
+    """Send a signal to the main thread. Not with `raise_signal`: another thread may run this, and may have blocked the
+    signal.
+    """
     _kill_thread(threading.main_thread().ident or 0, number)
 
 
@@ -226,4 +230,4 @@ def _in_main_thread() -> bool:
 
 
 def _ignore(signalnum: int, frame: Any) -> None:
-    """Handle a signal that arrived for real and is on the tape: it comes from there."""
+    """Ignore a signal that arrived for real, because the tape delivers it."""

@@ -31,7 +31,7 @@ EXIT_CODE = 3
 
 
 def ender(mode: ReplayMode) -> Callable[[float], None]:
-    """What to call after so many seconds in which nothing happened and nothing could."""
+    """Return the function that ends the replay after this many seconds in which nothing happened and nothing could."""
 
     def end(seconds: float) -> None:
         waits = "\n".join(f"  {line}" for line in waiting_threads())
@@ -49,7 +49,7 @@ def ender(mode: ReplayMode) -> Callable[[float], None]:
 
 
 def waiting_threads() -> list[str]:
-    """Each thread of the program, with the place in its own code where it waits."""
+    """Return each thread of the program, with the place in its own code where it waits."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     found = []
     for ident, frame in clock.frames().items():
@@ -61,7 +61,7 @@ def waiting_threads() -> list[str]:
 
 
 def _own_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame of the program's own code; of a library's, where it has none."""
+    """Return the innermost frame of the program's own code; if there is none, of a library."""
     first = None
     while frame is not None:
         file = frame.f_code.co_filename
@@ -76,10 +76,10 @@ def _own_frame(frame: FrameType | None) -> FrameType | None:
 def enter(
     mode: Any, source: Any, *, is_hooked: Callable[[], bool], is_stand_in: Callable[[int], bool]
 ) -> None:
-    """Before the hooks are put in place. Of a mode or a source that is not ours, nothing is known.
+    """Install everything, before the hooks are installed. A mode or a source of another type is ignored.
 
-    `is_hooked`: whether a hook is starting a process just now; `is_stand_in(pid)`: whether a child only
-    plays a taped one.
+    `is_hooked`: whether a hook is starting a process just now; `is_stand_in(pid)`: whether a child only stands in for a
+    taped one.
     """
     if isinstance(source, TapedSource):
         if isinstance(mode, ReplayMode):
@@ -96,7 +96,7 @@ def enter(
 
 
 def leave() -> None:
-    """The inverse, after the hooks are out."""
+    """Remove everything, after the hooks are removed."""
     leaks.end()
     order_slot.end()
     if (time := virtual_time.active()) is not None:
@@ -104,7 +104,7 @@ def leave() -> None:
 
 
 def _know_the_end(mode: ReplayMode, source: TapedSource) -> None:
-    """A run that was killed while it waited ends in that wait again."""
+    """Set the end of the tape: a replay of a run that was killed while it waited ends in that wait again."""
     took = mode.recording.tape.manifest.duration_s
     if took is not None and mode.recording.was_killed:
         source.time.end_ns = source.time.now_ns() + round(took * 1e9)

@@ -32,7 +32,7 @@ class Fence:
     """A closed fence, and the process in it that waits to become the command."""
 
     def __init__(self, kind: str, pid: int, line: FenceLine) -> None:
-        """OSError: this machine does not have it."""
+        """Wait until the fence is closed. OSError: this machine does not support it."""
         self.kind = kind
         self.pid = pid
         self._line = line
@@ -41,22 +41,22 @@ class Fence:
         self.read_only: dict[str, str] = answer["read_only"]
         self._uppers: dict[str, str] = answer["uppers"]
         self._stage = handles[0] if handles else None
-        # Once the command is started: where its connections are announced, and a channel that knows who
-        # listens in its network; or why they are not announced.
+        # Set when the command has started: the descriptor on which its connections are announced, and a channel that
+        # finds the listeners in its network; or the reason why they are not announced.
         self.announced: tuple[int, int] | None = None
         self.unwatched: str | None = None
         # Whether the command's connections are to be announced.
         self.is_watched = True
-        # The command's folder, where it is only there inside; None: the one that we are in.
+        # The command's folder, if it exists only inside the fence; None: our current folder.
         self.cwd: str | None = None
 
     def listen(self, port: int = 0) -> socket.socket:
-        """A port on the loopback that the command sees, served from out here."""
+        """Return a listener on a loopback port that the command sees; the launcher serves it from outside."""
         self._line.send({"do": "listen", "port": port})
         return socket.socket(fileno=self._heard()[1][0])
 
     def keep(self, path: str, *, writable: bool = False) -> None:
-        """Show the command the real file or folder: what listens there can be reached."""
+        """Show the command the real file or folder, so that a socket there can be reached."""
         self._line.send({"do": "keep", "path": os.path.realpath(path), "writable": writable})
         self._heard()
 
@@ -66,7 +66,7 @@ class Fence:
         self._heard()
 
     def open_folder(self, path: str) -> int:
-        """A descriptor of a folder as the command sees it; made if it is not there."""
+        """Return a descriptor of a folder as the command sees it; the folder is created if necessary."""
         self._line.send({"do": "open", "path": path})
         return self._heard()[1][0]
 
@@ -79,10 +79,10 @@ class Fence:
         *,
         watch: bool = False,
     ) -> int:
-        """Start the command in the folder that we are in; its pid. OSError: it cannot be executed.
+        """Start the command in our current folder and return its pid. OSError: it cannot be executed.
 
-        `streams`: open files, and the numbers that each gets in the command. `watch`: its connections
-        are `announced`, and wait until they are answered.
+        `streams`: open files, and the numbers that each gets in the command. `watch`: its connections are `announced`,
+        and wait until they are answered.
         """
         cwd = self.cwd or _folder()
         order = {"do": "exec", "argv": list(argv), "env": dict(env), "cwd": cwd}
@@ -107,7 +107,7 @@ class Fence:
         raise OSError(answer["errno"], answer["why"])
 
     def written(self) -> Iterator[str]:
-        """The files that the command wrote or deleted; they were in memory, and are gone after this."""
+        """Yield the files that the command wrote or deleted. They were in memory, and are gone afterwards."""
         if self._stage is None:
             return
         for path, upper in sorted(self._uppers.items()):
@@ -119,7 +119,7 @@ class Fence:
         self._stage = None
 
     def abandon(self) -> None:
-        """Let the waiting process go; for a launcher that could not come as far as `start`."""
+        """End the waiting process, for a launcher that could not call `start`."""
         self._line.close()
         os.waitpid(self.pid, 0)
 
@@ -140,7 +140,7 @@ def _folder() -> str:
 
 
 def build(wanted: FenceNeeds, kinds: Sequence[str] = KINDS) -> Fence:
-    """The best fence of this machine. NoFence says why there is none."""
+    """Return the best fence of this machine. NoFence says why there is none."""
     if sys.platform != "linux":
         raise NoFence(f"{sys.platform} has no fence that Playhead supports.")
     reasons = []
@@ -153,8 +153,8 @@ def build(wanted: FenceNeeds, kinds: Sequence[str] = KINDS) -> Fence:
 
 
 def watched(env: Mapping[str, str]) -> Fence:
-    """No fence at all, but the command's connections are announced. OSError says why that cannot be: for
-    a user other than root a filter takes `sudo` away, and recording never changes the program.
+    """Return a process without a fence whose connections are announced. OSError says why that is not possible: for a
+    user other than root a filter disables `sudo`, and recording never changes the program.
     """
     if sys.platform != "linux":
         raise OSError(errno.ENOSYS, f"{sys.platform} does not announce connections")
@@ -170,7 +170,9 @@ def watched(env: Mapping[str, str]) -> Fence:
 
 
 def opened() -> Fence:
-    """Neither a fence nor announcements: a process that waits to become the command, and can be traced."""
+    """Return a process without a fence and without announcements, which waits to become the command and can
+    be traced.
+    """
     made = _forked("open", FenceNeeds(own=()))
     made.is_watched = False
     return made

@@ -31,7 +31,7 @@ else:
 _UNIX, _INET, _INET6, _NETLINK, _ALG = 1, 2, 10, 16, 38
 _STREAM, _TYPE, _TCP = 1, 0xF, 6
 _FAST_OPEN = 0x20000000
-# Python ignores these two for itself; the command would inherit that.
+# Python ignores these two signals for itself; the command would inherit that.
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 # Devices that are written to in every shell script, and terminals.
 _DEVICES = (
@@ -40,8 +40,8 @@ _DEVICES = (
 )
 _BACKLOG = 256
 
-# Network namespaces do not cover every family (AF_VSOCK reaches the host of a virtual machine), and
-# io_uring makes sockets past every filter. libuv and others do without where it is not there.
+# Network namespaces do not cover every family (AF_VSOCK reaches the host of a virtual machine), and io_uring creates
+# sockets that no filter sees. libuv and others work without io_uring.
 _CLOSED_EVERYWHERE = (
     SyscallRule("io_uring_setup", refuse(errno.ENOSYS)),
     SyscallRule(
@@ -51,14 +51,14 @@ _CLOSED_EVERYWHERE = (
     ),
 )
 _NO_UNIX_SOCKETS = SyscallRule("socket", refuse(errno.EACCES), (ArgumentTest(0, (_UNIX,)),))
-# Shims talk to the sidecar by such a socket. Its `connect` is announced, and the watcher connects it to the
-# sidecar or refuses: see `connection_watch`. Datagrams need no `connect`.
+# Shims use such a socket to talk to the sidecar. Its `connect` is announced, and the watcher connects it to the sidecar
+# or refuses: see `connection_watch`. Datagram sockets need no `connect`, so they are refused.
 _ANNOUNCED_UNIX_SOCKETS = SyscallRule(
     "socket",
     refuse(errno.EACCES),
     (ArgumentTest(0, (_UNIX,)), ArgumentTest(1, (_STREAM,), mask=_TYPE, inside=False)),
 )
-# Without namespaces: Landlock knows TCP only, and no attributes of files.
+# For fences without namespaces: Landlock restricts only TCP, and not the attributes of files.
 _CLOSED_BESIDE_LANDLOCK = (
     SyscallRule(
         "socket",
@@ -94,14 +94,14 @@ class FenceNeeds(NamedTuple):
     own: tuple[str, ...]
     # Whether something is meant to be live: then the program keeps the network.
     network: bool = False
-    # Whether it has to reach Unix sockets of the launcher: shims do.
+    # Whether it has to reach Unix sockets of the launcher, as shims do.
     sockets: bool = False
-    # Whether the program may lose the privileges of setuid programs: a filter needs that from a user.
+    # Whether the program may lose the privileges of setuid programs: for an ordinary user a filter requires that.
     unprivileged: bool = False
 
 
 def become(kind: str, wanted: FenceNeeds, line: FenceLine) -> NoReturn:
-    """Close the fence, follow the launcher's messages, become the command. Returns only by ending."""
+    """Close the fence, follow the launcher's messages, become the command. Never returns."""
     try:
         made = _MAKERS[kind](wanted)
         line.send({"ok": True, "read_only": made.read_only, "uppers": made.uppers}, made.handles)
@@ -119,12 +119,12 @@ def become(kind: str, wanted: FenceNeeds, line: FenceLine) -> NoReturn:
 
 
 class _Open:
-    """Nothing is closed: the command is only watched."""
+    """An open fence: the command is only watched."""
 
     read_only: dict[str, str]
     uppers: dict[str, str]
     handles: tuple[int, ...]
-    # Whether the fence is open where connections are not announced.
+    # Whether the fence would have a hole if connections were not announced.
     needs_watcher = False
 
     def __init__(self, wanted: FenceNeeds) -> None:
@@ -133,16 +133,16 @@ class _Open:
             no_new_privileges()
 
     def keep(self, path: str, *, writable: bool) -> None:
-        """Everything is real."""
+        """Do nothing: every file is real."""
 
     def open_folder(self, path: str) -> int:
         raise OSError(errno.ENOSYS, "nothing is covered here")
 
     def listen(self, made: socket.socket) -> None:
-        """Everything can be reached."""
+        """Do nothing: every port can be reached."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: nothing is closed."""
 
 
 class _Namespaces(_Open):
@@ -159,7 +159,7 @@ class _Namespaces(_Open):
         return os.open(path, os.O_PATH | os.O_DIRECTORY)
 
     def listen(self, made: socket.socket) -> None:
-        """Every port of the namespace's own loopback can be reached, and there is nothing else."""
+        """Do nothing: every port of the namespace's own loopback can be reached, and no other network exists."""
 
     def close(self) -> None:
         drop_capabilities()
@@ -168,7 +168,7 @@ class _Namespaces(_Open):
             with suppress(OSError):
                 landlock.scope_signals()
         with suppress(OSError):
-            # 32-bit programs keep their calls: their network is the namespace's as well.
+            # 32-bit programs may make these calls: they are in the same network namespace.
             seccomp.install(seccomp.compiled(_CLOSED_EVERYWHERE, foreign=seccomp.ALLOW))
 
 
@@ -178,7 +178,7 @@ class _Landlock(_Open):
         if wanted.network:
             raise OSError(errno.ENOSYS, "it cannot leave the network open to what is live")
         self.needs_watcher = wanted.sockets
-        # Now, and not when the command starts: a machine that has no filters is refused before.
+        # Installed now and not when the command starts, so that a machine without filters is refused early.
         no_new_privileges()
         seccomp.install(seccomp.compiled(_CLOSED_EVERYWHERE, foreign=refuse(errno.ENOSYS)))
         self._folders: list[str] = []
@@ -212,9 +212,10 @@ _MAKERS: dict[str, type[_Open]] = {
 
 
 def enter_namespaces(wanted: FenceNeeds, keep: Sequence[str]) -> None:
-    """Fence this process in, and keep these folders real and writable. For a child that executes no command.
+    """Close a fence around this process, and keep these folders real and writable. For a child that executes no
+    command.
 
-    OSError: this machine cannot, and the process is of no use any more.
+    OSError: this machine cannot, and the process must not be used any more.
     """
     made = _Namespaces(wanted)
     for path in keep:
@@ -254,7 +255,7 @@ def _listener(port: int) -> socket.socket:
 
 def _run(made: _Open, order: dict[str, Any], handles: list[int], line: FenceLine) -> NoReturn:
     with suppress(OSError):
-        # By its path: the folder that this process is in is still the real one.
+        # Change to the path: the current folder of this process is still the real one.
         os.chdir(order["cwd"])
     made.close()
     for handle, targets in zip(handles, order["targets"], strict=True):
@@ -272,13 +273,13 @@ def _run(made: _Open, order: dict[str, Any], handles: list[int], line: FenceLine
     argv, env = order["argv"], order["env"]
     error = _replaced(argv, env)
     if error.errno == errno.ENOEXEC:
-        error = _replaced(["/bin/sh", *argv], env)  # a script without #!: shells run it so
+        error = _replaced(["/bin/sh", *argv], env)  # a script without #!: shells run it like this
     line.send({**_told(error), "not_started": True})
     os._exit(125)
 
 
 def _watched() -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Announce connections from here on; the listener for the launcher, or why there is none."""
+    """Announce connections from here on. Return the listener for the launcher, or why there is none."""
     try:
         # 32-bit programs are not watched: they would need numbers of their own.
         program = seccomp.compiled(notifications.CONNECTIONS, foreign=seccomp.ALLOW)
@@ -289,8 +290,8 @@ def _watched() -> tuple[dict[str, Any], tuple[int, ...]]:
 
 
 def _replaced(argv: list[str], env: dict[str, str]) -> OSError:
-    """Why the command could not be executed. Looked for on the launcher's PATH, as the kernel's spawn does:
-    the command's own begins with shims, and the command is not one of its own subprocesses.
+    """Execute the command; return the reason if that fails. The command is searched on the launcher's PATH, as a spawn
+    by the kernel does: the command's own PATH begins with shims, and the command is not one of its own subprocesses.
     """
     name = argv[0]
     found: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

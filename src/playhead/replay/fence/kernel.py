@@ -45,12 +45,12 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *args: object) -> int:
-    """A function of the C library; OSError with its errno where it fails."""
+    """Call a function of the C library; raise OSError with its errno if it fails."""
     return _checked(name, getattr(libc, name)(*args))
 
 
 def syscall(number: int, name: str, *args: object) -> int:
-    """A system call by its number; OSError with its errno where it fails."""
+    """Make a system call by its number; raise OSError with its errno if it fails."""
     widened = [ctypes.c_long(one) if isinstance(one, int) else one for one in args]
     return _checked(name, libc.syscall(ctypes.c_long(number), *widened))
 
@@ -63,7 +63,9 @@ def _checked(name: str, result: int) -> int:
 
 
 def no_new_privileges() -> None:
-    """From here on no program gains privileges by its setuid bit: a filter needs that from a user."""
+    """Forbid programs from now on to gain privileges by their setuid bit: for an ordinary user a filter
+    requires that.
+    """
     call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
@@ -74,7 +76,9 @@ def be_traceable() -> None:
 
 
 def drop_capabilities() -> None:
-    """Keep only what cannot undo a fence; the bounding set too, or root regains all by its next exec."""
+    """Keep only the capabilities that cannot undo a fence; in the bounding set too, or root would regain all with its
+    next exec.
+    """
     libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)  # EINVAL before Linux 4.3
     for number in range(64):
         if number not in _KEPT and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:

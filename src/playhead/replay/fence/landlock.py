@@ -30,14 +30,14 @@ _HAS_PORTS, _HAS_SCOPES = 4, 6
 
 
 def version() -> int:
-    """Of the interface; 0: this kernel has none, or it is switched off."""
+    """Return the version of the interface; 0: this kernel does not have it, or it is switched off."""
     with suppress(OSError):
         return syscall(LANDLOCK_CREATE_RULESET, "landlock", None, 0, _VERSION)
     return 0
 
 
 def check() -> None:
-    """OSError says why `allow_only` is not possible here."""
+    """Check that `allow_only` is possible here. OSError says why it is not."""
     found = version()
     if not found:
         raise OSError(errno.ENOSYS, "this kernel has no Landlock, or it is switched off")
@@ -47,12 +47,12 @@ def check() -> None:
 
 
 def scope_signals() -> None:
-    """Keep signals of this process and its children among themselves. OSError: too old a kernel."""
+    """Limit signals of this process and its children to each other. OSError: the kernel is too old."""
     _restrict(_ruleset(files=0, ports=0, scopes=_SIGNALS))
 
 
 def allow_only(paths: Iterable[str], ports: Iterable[int]) -> None:
-    """Change files only at and below these paths, and connect only to these TCP ports.
+    """Allow changes of files only at and below these paths, and connections only to these TCP ports.
 
     OSError: this kernel cannot.
     """

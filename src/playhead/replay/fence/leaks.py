@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     divergence = Later("playhead.replay.report.divergence")  # most replays have none
 
-# Set for the replay's own actions.
+# True for the replay's own actions.
 _allowed: ContextVar[bool] = ContextVar("playhead_allowed", default=False)
 
 _LOOKUPS = frozenset(
@@ -43,7 +43,7 @@ _OF_THE_PROGRAM = ("pymp-", "\0listener-")
 
 @contextmanager
 def allowed() -> Iterator[None]:
-    """The actions inside belong to the replay itself."""
+    """Allow the actions inside the block: they belong to the replay itself."""
     token = _allowed.set(True)
     try:
         yield
@@ -113,7 +113,7 @@ def _is_live(event: str) -> bool:
 
 
 def _path(address: Any) -> str:
-    """Of a socket in the file system; empty for those of a network."""
+    """Return the path of a socket in the file system; empty for a network address."""
     if isinstance(address, bytes):
         return address.decode("utf-8", "surrogateescape")
     return address if isinstance(address, str) else ""
@@ -135,7 +135,7 @@ def _host(asked: Any) -> str:
 
 
 def _is_known(host: str) -> bool:
-    """No resolver is needed for an address, for this machine, or for an empty name (where to listen)."""
+    """Return whether a host needs no resolver: an address, this machine, or an empty name (where to listen)."""
     return not host or host in ("localhost", gethostname()) or _is_number(host)
 
 

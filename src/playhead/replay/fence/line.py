@@ -18,7 +18,7 @@ _LAST_STANDARD = 2
 
 
 class FenceLine:
-    """One end of a pair."""
+    """One end of the socket pair."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -30,7 +30,7 @@ class FenceLine:
         self._end.sendall(body)
 
     def receive(self) -> tuple[dict[str, Any] | None, list[int]]:
-        """The next message and its open files; None: the other side has closed the socket."""
+        """Return the next message and its open files; None: the other side has closed the socket."""
         head, received, _, _ = socket.recv_fds(
             self._end, _SIZE.size, _MOST_HANDLES, socket.MSG_CMSG_CLOEXEC
         )
@@ -61,7 +61,7 @@ def _line(end: socket.socket) -> FenceLine:
 
 
 def _above_standard(fd: int) -> int:
-    """The same file under a number above stdin, stdout and stderr: if one of these is closed, it stays closed
+    """Return the same file under a number above stdin, stdout and stderr: if one of these is closed, it stays closed
     for the command.
     """
     if fd > _LAST_STANDARD:

@@ -27,7 +27,7 @@ class Mount(NamedTuple):
 
 
 def mounts() -> list[Mount]:
-    """All mounts in the order in which they were made: a later one may cover an earlier one."""
+    """Return all mounts in the order in which they were made: a later one may cover an earlier one."""
     with open("/proc/self/mountinfo", "rb") as file:
         return list(_parsed(file.read()))
 
@@ -42,7 +42,7 @@ def _parsed(table: bytes) -> Iterator[Mount]:
 
 
 def make_private() -> None:
-    """Nothing that is mounted here from now on is seen outside, nor the other way round."""
+    """Make the mounts private: mounts made here from now on are not seen outside, nor the other way round."""
     call("mount", b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
 
 
@@ -60,12 +60,12 @@ def bind(source: str, target: str) -> None:
 
 
 def detach(path: str) -> None:
-    """Remove it from the tree; files in use stay until their last user has ended."""
+    """Remove a mount from the tree; files in use stay until they are closed."""
     call("umount2", os.fsencode(path), _MNT_DETACH)
 
 
 def set_read_only(path: str, *, below: bool = False) -> None:
-    """`below`: every mount under `path` as well."""
+    """Make a mount read-only. `below`: every mount under `path` as well."""
     try:
         _set_attributes(path, on=_ATTR_RDONLY, off=0, below=below)
     except OSError:  # before Linux 5.12: one mount after the other, each with the flags it has
@@ -93,7 +93,7 @@ def _set_attributes(path: str, *, on: int, off: int, below: bool) -> None:
 
 
 def _remount(one: Mount) -> int:
-    """The flags of a remount that changes nothing: a user namespace may not take any of them away."""
+    """Return the flags of a remount that changes nothing: a user namespace may not remove any of them."""
     known = {"nosuid": 0x2, "nodev": 0x4, "noexec": 0x8, "noatime": 0x400, "relatime": 0x200000}
     kept = sum(flag for word, flag in known.items() if word in one.options.split(","))
     return _MS_REMOUNT | _MS_BIND | kept

@@ -47,11 +47,11 @@ class Covered:
     read_only: dict[str, str] = field(default_factory=dict)
     # The stage, held open, because it is no longer in the tree.
     stage: int = -1
-    # Covered path → the real thing below it, held open.
+    # Covered path → the real file or folder below it, held open.
     real: dict[str, int] = field(default_factory=dict)
 
     def keep(self, path: str, *, writable: bool) -> None:
-        """Show the real file or folder at this path: what listens there can be reached again."""
+        """Show the real file or folder at this path, so that a socket there can be reached again."""
         base = max((one for one in self.real if _is_inside(path, one)), key=len, default=None)
         if base is None:
             return  # not covered by anything
@@ -73,7 +73,7 @@ class CoverPlan(NamedTuple):
 
 
 def survey(own: Sequence[str]) -> CoverPlan:
-    """`own` are the folders that the program is likely to write to."""
+    """Return the folders to cover. `own` are the folders that the program is likely to write to."""
     folders = [*_top_folders(), *_mounted_below()]
     real = dict.fromkeys(filter(os.path.isdir, map(os.path.realpath, own)))
     scattered = tuple(one for one in real if _is_below_others(one, folders))
@@ -106,14 +106,14 @@ def _top_folders() -> list[str]:
 
 
 def _mounted_below() -> list[str]:
-    """Real file systems below the top folders: an overlay would show the folders they are mounted on."""
+    """Return the real file systems below the top folders: an overlay would show the folders they are mounted on."""
     found = {one.path for one in mount_table.mounts() if one.kind in _REAL}
     below = (path for path in found if f"/{path.split('/')[1]}" not in _UNCOVERED)
     return sorted(path for path in below if path.count("/") > 1 and os.path.exists(path))
 
 
 def _is_below_others(path: str, folders: Sequence[str]) -> bool:
-    """Whether a folder on the way belongs to another user, who has no id in a user namespace: then an overlay
+    """Return whether a folder on the way belongs to another user, who has no id in a user namespace: then an overlay
     further up cannot copy that folder, and nothing below it can be written.
     """
     if path in folders:
@@ -167,21 +167,21 @@ def _read_only_instead(path: str, fd: int) -> None:
 
 
 def _bound(fd: int, path: str) -> None:
-    """The real thing, read-only, where an overlay further up hides it."""
+    """Mount the real file or folder, read-only, if an overlay further up hides it."""
     with suppress(OSError):
         mount_table.bind(f"/proc/self/fd/{fd}", path)
         mount_table.set_read_only(path)
 
 
 def _listening_paths() -> list[str]:
-    """Unix sockets of this network namespace that have a path."""
+    """Return the Unix sockets of this network namespace that have a path."""
     with open("/proc/net/unix", "rb") as file:
         words = [line.split(maxsplit=7) for line in file.read().splitlines()[1:]]
     return sorted({os.fsdecode(one[7]) for one in words if len(one) == 8 and one[7][:1] == b"/"})
 
 
 def _silence(sockets: Sequence[str], covered: Covered) -> None:
-    """Cover those that no overlay cuts off: a read-only mount does not stop a connection."""
+    """Cover the sockets that no overlay cuts off: a read-only mount does not stop a connection."""
     for path in sockets:
         within = max((one for one in covered.uppers if _is_inside(path, one)), key=len, default="")
         closer = any(_is_inside(path, one) and len(one) > len(within) for one in covered.read_only)
@@ -201,9 +201,9 @@ _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x1  # SIOCGIFFLAGS, SIOCSIFFLAGS,
 
 
 def enter(own: Sequence[str], *, network: bool = False) -> Covered:
-    """Put this process, and whatever it becomes, inside. OSError: not on this system.
+    """Put this process, and the command that it becomes, inside the fence. OSError: this system does not allow it.
 
-    `own`: folders that the program is likely to write to; `network`: leave it the network.
+    `own`: folders that the program is likely to write to; `network`: keep the network.
     """
     found = survey(own)
     as_user = unshare(NEW_MOUNTS | _NEW_IPC | (0 if network else _NEW_NET))
@@ -215,7 +215,7 @@ def enter(own: Sequence[str], *, network: bool = False) -> Covered:
 
 
 def unshare(flags: int) -> bool:
-    """Give this process namespaces of its own; whether it needed a user namespace for that. OSError: refused."""
+    """Give this process namespaces of its own. Return whether that needed a user namespace. OSError: refused."""
     try:
         call("unshare", flags)
     except PermissionError:
@@ -229,7 +229,7 @@ def unshare(flags: int) -> bool:
 
 
 def _guard_machine() -> None:
-    """Root without capabilities still owns the disks and the settings of the kernel."""
+    """Cover the disks and the settings of the kernel: root owns them even without capabilities."""
     if os.geteuid():
         return
     for path in ("/proc/sys", "/proc/sysrq-trigger"):
@@ -252,7 +252,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _loopback_up() -> None:
-    """A program may serve itself, and there "localhost" must work as it always does."""
+    """Start the loopback interface: a program may serve itself, and "localhost" must work there as usual."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         request = struct.pack("16sh", b"lo", 0).ljust(40, b"\0")
         flags = struct.unpack_from("h", fcntl.ioctl(control, _GET_FLAGS, request), 16)[0]

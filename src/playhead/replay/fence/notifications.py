@@ -41,7 +41,7 @@ _LONGEST_ADDRESS = 128
 
 
 class Announced(NamedTuple):
-    """A call that waits. `thread` asked for it."""
+    """A system call that waits for an answer. `thread` made the call."""
 
     id: int
     thread: int
@@ -50,7 +50,7 @@ class Announced(NamedTuple):
 
 
 class PeerAddress(NamedTuple):
-    """Of a socket: `host` and `port` of a network, or the `path` of a Unix socket."""
+    """The address of a socket: `host` and `port` of a network, or the `path` of a Unix socket."""
 
     host: str = ""
     port: int = 0
@@ -77,7 +77,7 @@ class CallListener:
             fcntl.ioctl(fd, _SET_FLAGS, _SYNC_WAKE_UP)
 
     def receive(self) -> Announced | None:
-        """The next call; None: its process was killed meanwhile."""
+        """Return the next call; None: its process was killed meanwhile."""
         buffer = bytearray(_ANNOUNCED.size)
         try:
             fcntl.ioctl(self.fd, _RECEIVE, buffer)
@@ -89,11 +89,11 @@ class CallListener:
         return Announced(number, thread, call, tuple(args))
 
     def proceed(self, one: Announced) -> None:
-        """Let it happen."""
+        """Let the call happen."""
         self._answer(struct.pack("=QqiI", one.id, 0, 0, _CONTINUE))
 
     def fail(self, one: Announced, number: int) -> None:
-        """Let it fail with this errno; 0: let it succeed without being done."""
+        """Let the call fail with this errno; 0: let it succeed without performing it."""
         self._answer(struct.pack("=QqiI", one.id, 0, -number, 0))
 
     def _answer(self, answer: bytes) -> None:
@@ -101,19 +101,19 @@ class CallListener:
             fcntl.ioctl(self.fd, _ANSWER, bytearray(answer))
 
     def address(self, one: Announced) -> PeerAddress | None:
-        """Where it wants to go; None: neither a network nor a Unix socket. OSError: not to be read."""
+        """Return the destination of the call; None: neither a network nor a Unix socket. OSError: it cannot be read."""
         pointer, size = (one.args[1], one.args[2]) if self.connects(one) else one.args[4:6]
         with open(f"/proc/{one.thread}/mem", "rb", buffering=0) as memory:
             raw = os.pread(memory.fileno(), min(size, _LONGEST_ADDRESS), pointer)
         return parsed(raw)
 
     def kind(self, one: Announced, process: int) -> tuple[bool, int]:
-        """Return whether its socket is one of TCP or the like, and the inode. OSError: not to be known."""
+        """Return whether its socket is a stream socket, as for TCP, and the inode. OSError: it cannot be determined."""
         with self.socket(one, process) as same:
             return same.type == socket.SOCK_STREAM, os.fstat(same.fileno()).st_ino
 
     def socket(self, one: Announced, process: int) -> socket.socket:
-        """The very socket of that process, opened here as well."""
+        """Return the socket of that process, opened in this process as well."""
         handle = os.pidfd_open(process)
         try:
             return socket.socket(fileno=syscall(PIDFD_GETFD, "pidfd_getfd", handle, one.args[0], 0))
@@ -130,7 +130,7 @@ class CallListener:
 
 
 def parsed(raw: bytes) -> PeerAddress | None:
-    """A `sockaddr` as the kernel has it."""
+    """Parse a `sockaddr` in the kernel's form."""
     if len(raw) < 2:
         return None
     family = int.from_bytes(raw[:2], "little")

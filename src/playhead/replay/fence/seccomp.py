@@ -20,7 +20,7 @@ NOTIFY = 0x7FC00000
 
 
 def refuse(number: int) -> int:
-    """The action that makes a call fail with this errno."""
+    """Return the action that makes a call fail with this errno."""
     return 0x00050000 | number
 
 
@@ -37,7 +37,7 @@ def _numbers(table: str) -> dict[str, int]:
     }
 
 
-# The calls that filters speak of. A call that an architecture does not have is left out.
+# The calls that filters use. A call that an architecture does not have is left out.
 _X86 = _numbers("""
     unshare=272 mount=165 socket=41 connect=42 sendto=44 sendmsg=46 sendmmsg=307 seccomp=317 io_uring_setup=425
     chmod=90 fchmod=91 fchmodat=268 fchmodat2=452 chown=92 fchown=93 lchown=94 fchownat=260
@@ -74,12 +74,12 @@ class SyscallRule(NamedTuple):
 
 
 def number_of(name: str) -> int:
-    """OSError: not known for this machine."""
+    """Return the number of a system call. OSError: not known for this machine."""
     return _machine()[1][name]
 
 
 def compiled(rules: Sequence[SyscallRule], *, foreign: int) -> bytes:
-    """The program. `foreign` is the action for calls of another architecture (32-bit programs)."""
+    """Return the compiled filter. `foreign` is the action for calls of another architecture (32-bit programs)."""
     architecture, numbers = _machine()
     program = [
         _statement(_LOAD, _AT_ARCHITECTURE),
@@ -88,7 +88,7 @@ def compiled(rules: Sequence[SyscallRule], *, foreign: int) -> bytes:
         _statement(_LOAD, _AT_NUMBER),
     ]
     if numbers is _X86:
-        # The x32 calls are the same ones under other numbers.
+        # The x32 calls are the same calls under other numbers.
         program += [_jump(_JUMP_ABOVE, _X32, 0, 1), _statement(_RETURN, refuse(errno.ENOSYS))]
     for rule in rules:
         if rule.name in numbers:
@@ -97,7 +97,7 @@ def compiled(rules: Sequence[SyscallRule], *, foreign: int) -> bytes:
 
 
 def _block(number: int, rule: SyscallRule) -> list[bytes]:
-    """Instructions that end at the block's end, where the next rule begins, unless all conditions hold."""
+    """Return the instructions of one rule. They continue at the next rule unless all conditions hold."""
     body: list[bytes] = [_statement(_RETURN, rule.action)]
     for condition in reversed(rule.conditions):
         body = [*_test(condition, len(body)), *body]
@@ -114,7 +114,7 @@ def _test(one: ArgumentTest, rest: int) -> Iterator[bytes]:
     count = len(one.values)
     for at, value in enumerate(one.values):
         left = count - at - 1
-        # Found: over the remaining comparisons, and over the rest of the block where it must not be so.
+        # If equal, jump over the remaining comparisons, and for `inside` false also over the rest of the block.
         yield _jump(_JUMP_EQUAL, value, left + (1 if one.inside else rest), 0)
     if one.inside:
         yield _statement(_JUMP, rest)
@@ -129,15 +129,15 @@ def _jump(code: int, k: int, yes: int, no: int) -> bytes:
 
 
 def install(program: bytes) -> None:
-    """Install for this process and its children. OSError: the kernel does not allow filters."""
+    """Install a filter for this process and its children. OSError: the kernel does not allow filters."""
     _installed(program, 0)
 
 
 def install_with_listener(program: bytes) -> int:
-    """As `install`; the descriptor on which calls with the action NOTIFY are announced."""
+    """Install a filter and return the descriptor on which calls with the action NOTIFY are announced."""
     try:
-        # A signal must not cut a call short that is already being looked at: half a second of timers
-        # lost hundreds of them without this flag. Before Linux 5.19 there is none.
+        # A signal must not interrupt a call that is already being examined: without this flag, half a second of timers
+        # lost hundreds of calls. Before Linux 5.19 the flag does not exist.
         return _installed(program, _NEW_LISTENER | _WAIT_KILLABLE)
     except OSError as error:
         if error.errno != errno.EINVAL:

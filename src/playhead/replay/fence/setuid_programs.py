@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 _FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-# They do something for an ordinary user only with a password that a person types.
+# Programs that do something for an ordinary user only with a password that a person types.
 _ASK_FOR_PASSWORD = frozenset({"chfn", "chsh", "gpasswd", "passwd", "pkexec", "sg", "newgrp", "su"})
-# They work as well without privileges, or do nothing for an ordinary user by default: `ssh-agent` has a group of
-# its own only so that its memory is not readable, and `mount` needs an entry in fstab.
+# Programs that work as well without privileges, or do nothing for an ordinary user by default: `ssh-agent` has a group
+# of its own only so that its memory is not readable, and `mount` needs an entry in fstab.
 _NEED_NONE = frozenset(
     {
         *("bsd-write", "chage", "dotlockfile", "expiry", "mount", "ssh-agent", "umount"),
@@ -30,7 +30,7 @@ _ADDS_GROUPS = frozenset({"newgrp", "sg"})
 
 
 def privileged(env: Mapping[str, str]) -> str | None:
-    """A program that would not work any more without its privileges; None: there is no such program."""
+    """Return a program that would not work without its privileges; None: there is no such program."""
     harmless = set(_NEED_NONE)
     if not _has_terminal():
         harmless |= _ASK_FOR_PASSWORD

@@ -23,12 +23,14 @@ _LONGEST_ANSWER = 1 << 15
 
 
 def channel() -> socket.socket:
-    """A channel to the network namespace of this process, wherever it is used later. OSError: not available."""
+    """Return a channel to the network namespace of this process; it can be used elsewhere later. OSError: not
+    available.
+    """
     return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG)
 
 
 def listeners(line: socket.socket, port: int) -> frozenset[int]:
-    """Inodes of the sockets that listen on this port."""
+    """Return the inodes of the sockets that listen on this port."""
     wanted = bytes(4) + struct.pack(">HH", port, 0) + bytes(44) + struct.pack("=II", _LISTENING, 0)
     line.send(_HEADER.pack(_HEADER.size + len(wanted), _ALL_FAMILIES, _DUMP, 0, 0) + wanted)
     return frozenset(_answers(line))
@@ -46,7 +48,7 @@ def _answers(line: socket.socket) -> Iterator[int]:
 
 
 def bound_to(path: str) -> frozenset[int]:
-    """The inodes of the Unix sockets that are bound to this path."""
+    """Return the inodes of the Unix sockets that are bound to this path."""
     with suppress(OSError), open("/proc/net/unix", "rb") as file:
         rows = (line.split(maxsplit=7) for line in file)
         return frozenset(

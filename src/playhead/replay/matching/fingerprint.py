@@ -15,8 +15,7 @@ from playhead.encoding.jsonbytes import canonical
 from playhead.host.later import pattern
 from playhead.redact.forms import PLACEHOLDER
 
-# Moments and durations. Each is as good as any other: whether two clients' clocks showed the same
-# millisecond twice is chance, so these are blanked.
+# Moments and durations. They are blanked, not renamed: whether the clock showed the same millisecond twice is chance.
 _TIMES = (
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?",
     r"\b1[5-9]\d{8}(?:\.\d+|\d{3}|\d{6}|\d{9})?\b",
@@ -47,7 +46,7 @@ _KINDS = (
     r"\b(?:pid|PID|PGID|pgid)[:= ]+\d+\b",
     r"(?i:----?-{0,20}(?:web)?kitformboundary[0-9a-z]+)",
 )
-# Replaces each of them.
+# The replacement for each of them.
 TIME = "‹time›"
 # Ids first: a time within one of them is a part of it.
 # Compiled (2 ms) for the first request that does not match exactly.
@@ -55,7 +54,7 @@ VOLATILE = pattern("|".join([*_KINDS[:3], f"(?P<time>{'|'.join(_TIMES)})", *_KIN
 
 
 def plain_key(request: Any) -> Hashable:
-    """Equal for requests whose frozen forms are equal. Cheap: long texts go through `hash`, which
+    """Return a key that is equal for requests with equal frozen forms. Cheap: long texts go through `hash`, which
     CPython computes at memory speed and keeps. TypeError: the request is not plain JSON.
     """
     kind = type(request)
@@ -75,7 +74,7 @@ def plain_key(request: Any) -> Hashable:
 
 
 def canonical_form(request: Any) -> Any:
-    """JSON inside texts (a body) becomes structure, so that spelling and key order do not count."""
+    """Return the value with JSON inside texts (a body) as structure, so that formatting and key order do not count."""
     if type(request) is dict:
         return {name: canonical_form(item) for name, item in request.items()}
     if type(request) is list:
@@ -107,7 +106,7 @@ def canonical_text(request: Any) -> str:
 
 
 def normalised_text(request: Any) -> str:
-    """The canonical text with everything volatile renamed: V0, V1, … in order of appearance."""
+    """Return the canonical text with all volatile values renamed: V0, V1, … in order of appearance."""
     return rename(canonical_text(request))
 
 

@@ -43,7 +43,7 @@ def rule_from(boundary: str, text: str) -> Rule:
 
 
 def trimmer(rules: Sequence[Rule]) -> Callable[[str, Any], Any] | None:
-    """A function that takes what does not count out of a request; None if everything counts."""
+    """Return a function that removes the ignored parts from a request; None if nothing is ignored."""
     if not rules:
         return None
 
@@ -65,7 +65,7 @@ def trimmer(rules: Sequence[Rule]) -> Callable[[str, Any], Any] | None:
 
 
 def _opened(request: Any) -> Any:
-    """A JSON body as structure, so that paths reach into it: `body.messages[0].content`."""
+    """Return a JSON body as structure, so that paths reach into it: `body.messages[0].content`."""
     if not isinstance(request, dict) or not isinstance(request.get("body"), dict):
         return request
     text = request["body"].get("text")

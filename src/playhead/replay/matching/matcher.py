@@ -32,7 +32,7 @@ class Match(NamedTuple):
 
 
 class _Shelf:
-    """Calls by some key, each lane's in order."""
+    """Calls by a key; the calls of each lane are in order."""
 
     def __init__(self) -> None:
         self._lanes: dict[Hashable, dict[str, deque[TapedCall]]] = defaultdict(
@@ -48,12 +48,12 @@ class _Shelf:
             calls.appendleft(call)
 
     def next(self, key: Hashable, lane: str) -> TapedCall | None:
-        """The next of this lane. It leaves the shelf when it has been served."""
+        """Return the next call of this lane. It leaves the shelf when it has been served."""
         lanes = self._lanes.get(key)
         return None if lanes is None else _peek(lanes.get(lane))
 
     def heads(self, key: Hashable) -> list[TapedCall]:
-        """The next of every lane that has one left."""
+        """Return the next call of every lane that has one left."""
         lanes = self._lanes.get(key)
         found = (_peek(calls) for calls in lanes.values()) if lanes is not None else ()
         return [call for call in found if call is not None]
@@ -96,7 +96,7 @@ class Matcher:
     def take(
         self, boundary: str, name: str, request: Any, lane: str, *, before: int | None = None
     ) -> Match | None:
-        """The taped call that this one is; None: there is none. `request` is frozen and redacted.
+        """Return the taped call that matches this one; None if there is none. `request` is frozen and redacted.
 
         `before`: only calls with a lower number than this.
         """
@@ -108,8 +108,8 @@ class Matcher:
             return match
 
     def take_verbatim(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
-        """The taped call whose request is equal to this one as the program made it: neither frozen nor
-        redacted. A request with a secret in it is not on the tape like that, and not found here.
+        """Return the taped call whose request equals this one in the program's own form, neither frozen nor redacted. A
+        request that contains a secret differs on the tape, so it is not found here.
         """
         if self._trim is not None:
             return None
@@ -124,13 +124,13 @@ class Matcher:
             return match
 
     def look(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
-        """The match that `take` would return, without taking it."""
+        """Return the match that `take` would return, without taking it."""
         with self._lock:
             return self._find(boundary, name, request, lane)
 
     def mark(self, call: TapedCall) -> None:
-        """Served, and with it everything that it did then: a taped answer does none of it again. A process of
-        the program's own is run again, and a forked one finds its calls here.
+        """Mark a call as served, together with all calls inside it: a taped answer makes none of them again. A process
+        of the program itself is run again, and a forked process finds its calls here.
         """
         call.served = True
         if call.event.data.get("own"):
@@ -170,7 +170,7 @@ class Matcher:
         )
 
     def _without_form(self, boundary: str, name: str, request: Any, lane: str) -> Match | None:
-        """A form that is sent in pieces, on a tape of an earlier version: it does not have the fields."""
+        """Match a form that is sent in pieces against a tape of an earlier version, which does not have the fields."""
         body = request.get("body") if type(request) is dict else None
         if type(body) is not dict or not body.get("streamed") or len(body) == 1:
             return None
@@ -195,7 +195,9 @@ class Matcher:
         return Match(call=heads[0], rung="normalised", lane_kept=False) if len(heads) == 1 else None
 
     def _by_canonical(self, boundary: str, name: str) -> _Shelf:
-        """Built when first needed, for one name: a replay that matches plainly never pays for it."""
+        """Return the shelf by canonical text. Built for one name when first needed: a replay whose requests match
+        unchanged never pays for it.
+        """
         shelf = self._canonical.get((boundary, name))
         if shelf is None:
             shelf = self._canonical[boundary, name] = _Shelf()
@@ -222,9 +224,9 @@ def is_side(call: TapedCall) -> bool:
 
 
 def answer_side_call(recording: TapedRun, call: Call, name: str) -> Taped | None:
-    """The answer to side traffic that is not on the tape in this form: the taped answer of a similar call, or an
-    empty one; a program that cannot be found. None: this call is the agent's work, or only its own taped answer
-    would do.
+    """Return an answer to side traffic that is not on the tape in this form: the taped answer of a similar call, an
+    empty answer, or for a process the error that the program cannot be found. None if this call is the agent's work, or
+    needs its own taped answer.
     """
     if not call.facts.get(SIDE):
         return None
@@ -232,14 +234,14 @@ def answer_side_call(recording: TapedRun, call: Call, name: str) -> Taped | None
     for taped in recording.calls:
         alike = taped.boundary == call.boundary and taped.name == name and is_side(taped)
         if call.boundary == "process":
-            # Another command of the same program has another answer. Ids of processes are in no run the same.
+            # Another command of the same program has another answer. Process ids differ in every run.
             alike = alike and _without_numbers(taped.request) == _without_numbers(call.request)
         if alike and taped.outcome is not None:
             found["of"] = taped.ref
             return answer_of(recording.tape, taped, match=found)
     if call.boundary == "process":
-        # The agent looks at something that it did not look at then: its timers fired later, or a program is not
-        # installed here. It is not run. If that changes what the agent does, its requests and output differ.
+        # The agent checks something that the recorded agent did not check: its timers fired later, or a program is not
+        # installed here. The process is not run. If that changes the agent's behaviour, its requests and output differ.
         why = "not on the tape, and not run"
         return Taped(how="raised", error=FileNotFoundError(errno.ENOENT, why, name), match=found)
     # An HTTP client of a Python program cannot be given an answer without a head.

@@ -29,7 +29,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest:
-    """The taped call that comes closest, and every field in which it does not."""
+    """The taped call that comes closest, and every field that differs."""
 
     number: int
     ref: str
@@ -43,8 +43,8 @@ class Nearest:
 def nearest(
     calls: Sequence[TapedCall], boundary: str, name: str, request: Any, lane: str
 ) -> Nearest | None:
-    """The taped call of this boundary with the fewest differences; unserved ones and this lane's
-    first where that is even.
+    """Return the taped call of this boundary with the fewest differences. If several are equal, unserved calls and
+    calls of this lane come first.
     """
     pool = [call for call in calls if call.boundary == boundary]
     pool.sort(key=lambda call: (call.served, call.name != name, call.lane != lane, call.number))
@@ -72,7 +72,7 @@ def nearest(
 
 
 def differences(taped: Any, asked: Any, path: str = "") -> list[Difference]:
-    """Leaf by leaf, at most twenty."""
+    """Return the differences leaf by leaf, at most twenty."""
     found: list[Difference] = []
     _compare(taped, asked, path, found)
     return found[:_MOST_DIFFERENCES]
@@ -96,7 +96,7 @@ def _compare(taped: Any, asked: Any, path: str, found: list[Difference]) -> None
 
 
 def around(taped: Any, asked: Any) -> tuple[str, str]:
-    """Both values, long texts cut to the neighbourhood of the first character that differs."""
+    """Return both values; long texts are cut to the surroundings of the first character that differs."""
     left, right = _text(taped), _text(asked)
     if max(len(left), len(right)) <= _SHORT:
         return left, right

@@ -16,7 +16,7 @@ from playhead.replay.matching.fingerprint import TIME, VOLATILE, canonical_form
 # (a path as it occurs in requests, its placeholder): the folders of the recorded run, or the current ones.
 Places = Sequence[tuple[re.Pattern[str], str]]
 
-# Where a prompt may be cut for caching follows the last message, and changes no answer.
+# The cache mark of a prompt moves with the last message, and changes no answer.
 _PASSING = frozenset({"cache_control"})
 # Kinds of a stdin that a program does not read. A stdin from /dev/null cannot be told from an inherited one if the
 # caller's is /dev/null, and older shims recorded an inherited one as `null` or `closed`.
@@ -25,19 +25,21 @@ _DEEPEST = 60
 _MOST_KNOWN = 50_000
 # Numbers from here on may be moments.
 _FIRST_MOMENT = 1_500_000_000
-# Ends a text: nothing that is said has it.
+# Ends a text: no text contains it.
 _END = "\0"
 
 
 def places_of(cwd: str | None, home: str | None) -> Places:
-    """The folders that agents speak of, and the names that agents make of them for their own files."""
+    """Return patterns for the folders that agents mention, and for the names that agents derive from them for their own
+    files.
+    """
     found = [(path.rstrip("/"), name) for path, name in ((cwd, "cwd"), (home, "home")) if path]
     slugs = [
         (re.sub(r"[^A-Za-z0-9]", "-", path), f"{name}-slug")
         for path, name in found
         if path.count("/") > 1  # `-root` is found in other words, too
     ]
-    # The longer first: a project is inside a home folder.
+    # Longest first: a project is inside a home folder.
     named = sorted([*found, *slugs], key=lambda one: -len(one[0]))
     return [
         (re.compile(rf"(?<![\w.-]){re.escape(path)}(?!\w)"), f"‹{name}›")
@@ -49,8 +51,8 @@ def places_of(cwd: str | None, home: str | None) -> Places:
 class Settler:
     """Makes the texts by which requests are compared, for the folders of one run.
 
-    The texts within a request are looked through once, whatever request they come back in: a
-    conversation repeats all that was said in it with every turn.
+    Each text within a request is processed once, however many requests contain it: a conversation repeats all earlier
+    messages with every turn.
     """
 
     def __init__(self, places: Places = ()) -> None:
@@ -59,7 +61,9 @@ class Settler:
         self._known: dict[str, str | list[str]] = {}
 
     def text(self, request: Any) -> str:
-        """Equal for two requests that differ only in what no program can keep the same."""
+        """Return a text that is equal for two requests that differ only in volatile values, which change in
+        every run.
+        """
         out: list[str] = []
         self._write(settled(request), "", out, {})
         return "".join(out)
@@ -119,13 +123,13 @@ def settled_text(request: Any, places: Places = ()) -> str:
 
 
 def settled(request: Any) -> Any:
-    """JSON inside texts as structure, results of tools in the order in which they were asked for, programs by
-    their names, an empty stdin like an inherited one.
+    """Return the request with JSON inside texts as structure, tool results in the order in which the model requested
+    them, programs by their names, and an empty stdin like an inherited one.
     """
     form = _opened(request, 0)
     for one in form if isinstance(form, list) else [form]:
         if isinstance(one, dict) and isinstance(argv := one.get("argv"), list) and argv:
-            # Where a program is installed is the machine's affair: `git` was `/usr/bin/git` then.
+            # The location of a program depends on the machine: `git` may be recorded as `/usr/bin/git`.
             one["argv"] = [str(argv[0]).rpartition("/")[2], *argv[1:]]
             if one.get("stdin") in _SILENT:
                 one["stdin"] = "inherited"
@@ -153,7 +157,7 @@ def _opened(value: Any, depth: int) -> Any:
 
 
 def _asked(value: Any) -> Iterator[str]:
-    """The ids of the tool calls that a model has asked for, in order."""
+    """Yield the ids of the tool calls that a model has requested, in order."""
     if isinstance(value, dict):
         name = _call_id(value)
         if name is not None:

@@ -33,7 +33,7 @@ else:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class TapedCall:
-    """A taped call. Mutable in one thing only: whether it has been served."""
+    """A taped call. During a replay only `served` changes."""
 
     number: int
     event: Event
@@ -47,7 +47,7 @@ class TapedCall:
     table: PointsTable | None = None
 
     def moment(self, at_ns: int, *, left: int | None = None) -> int:
-        """`at_ns` after the call began; with its place in the order, if it has one."""
+        """Return the moment `at_ns` after the call began, with its place in the order, if it has one."""
         if self.table is None:
             return at_ns
         return self.table.moment(self.event.segment, self.event.seq, at_ns, left=left)
@@ -91,14 +91,14 @@ class TapedRun:
     log_lines: dict[str, list[str]] = field(default_factory=dict)
     run_start: Event | None = None
     run_end: Event | None = None
-    # Segments whose process said goodbye: the others were killed, or left without a word.
+    # Segments that were closed properly. The processes of the others were killed, or exited without closing them.
     closed: set[str] = field(default_factory=set)
-    # The folder that the program runs in now, where it is not that of this process.
+    # The folder that the program runs in now, if it differs from that of this process.
     cwd: str | None = None
 
     @property
     def was_killed(self) -> bool:
-        """Return whether a process that made calls never came to its end."""
+        """Return whether a process that made calls never closed its segment."""
         return any(call.event.segment not in self.closed for call in self.calls)
 
 
@@ -139,7 +139,9 @@ def _enclose_transports(recording: TapedRun) -> None:
 
 
 def _keep_order(recording: TapedRun) -> None:
-    """Tapes of format 1 have no points: their calls come in the order of their times."""
+    """Connect the calls with their places in the order. Tapes of format 1 have no points: their calls come in the order
+    of their times.
+    """
     is_resumed = recording.tape.manifest.generation > 0
     table = PointsTable(recording.points, is_resumed=is_resumed)
     recording.points = []
@@ -224,8 +226,8 @@ def answer_of(
     dies: Callable[[], None] | None = None,
     quiet: bool = False,
 ) -> Taped:
-    """The taped answer, its pieces cut where they were. A call without an outcome was in flight when
-    the run died: it is served as far as it came, and then `dies` ends the process.
+    """Return the taped answer, with its pieces cut as they were recorded. A call without an outcome was in flight when
+    the run died: the part that arrived is served, and then `dies` ends the process.
     """
     whole = tape.whole if call.spilled else _as_it_is
     secrets = tape.secrets
@@ -235,7 +237,7 @@ def answer_of(
     pieces: list[Piece] = []
     took_ns = int(ended.get("took_ns") or 0)
     left = took_ns if ended.get("how") == "left" else None
-    # The last of them may have waited for the outcome, and came onto the tape with it.
+    # The last pieces may have been written together with the outcome.
     for data in [*(whole(event).data for event in call.chunks), *ended.get("streams", ())]:
         stream = str(data.get("stream", ""))
         if stream == "head":
@@ -278,7 +280,7 @@ def answer_of(
 
 
 def _facts(call: TapedCall, facts: dict[str, Any]) -> dict[str, Any]:
-    """With the places of the exit of a process, and of the ends of its streams."""
+    """Add the places of the exit of a process, and of the ends of its streams."""
     exited_ns, eof_ns = facts.get("exited_ns"), facts.get("eof_ns")
     if call.table is not None and type(exited_ns) is int:
         facts["exited_ns"] = call.moment(exited_ns)
@@ -293,7 +295,7 @@ def _facts(call: TapedCall, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _placed(call: TapedCall, parts: Any) -> Any:
-    """The parts of the command's output that a child wrote, with the place of each. Tapes of format 1 have one
+    """Return the parts of the command's output that a child wrote, with the place of each. Tapes of format 1 have one
     part, without a time.
     """
     if not (isinstance(parts, list) and parts and isinstance(parts[0], list)):
@@ -309,8 +311,8 @@ def _placed(call: TapedCall, parts: Any) -> Any:
 
 
 def _with_secrets(pieces: list[Piece], head: Any, secrets: Mapping[bytes, bytes]) -> list[Piece]:
-    """The pieces with secrets in place of placeholders. A placeholder is never cut in two, but a compressed body has
-    to be decoded as a whole.
+    """Return the pieces with secrets in place of placeholders. A placeholder is never cut in two, but a compressed body
+    has to be decoded as a whole.
     """
     encoding = encoding_of(head)
     if encoding is None:

@@ -11,7 +11,7 @@ from playhead.events import BY_LIBRARY
 from playhead.replay.matching.taped import TapedCall, TapedRun
 from playhead.replay.modes.faults import drawn
 
-# By how much an agent must fear them.
+# Worst first.
 OUTCOMES = ("hung", "crashed", "wrong", "strayed", "recovered", "silent")
 
 _AT: Mapping[str, tuple[str, ...]] = {
@@ -25,7 +25,7 @@ _AT: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A replay with one fault, at a step of the run; `more` are the specs of faults beside it."""
+    """A replay with one fault, at a step of the run; `more` are the specs of additional faults."""
 
     spec: str
     step: int
@@ -42,12 +42,11 @@ class Trial:
 class TrialResult:
     """The result of a trial. `outcome` is one of these.
 
-    hung       it did not end
+    hung       the replay did not end
     crashed    its exit code differs from the recorded one
-    wrong      it left as the run did, but printed something else
-    strayed    it asked for something that the tape does not have: another way, which only a live
-               model can follow
-    recovered  it came to the same end
+    wrong      its exit code is the recorded one, but its output differs
+    strayed    it made a call that the tape does not have; only a live model could answer it
+    recovered  it ended as the recorded run did
     silent     the fault never fired
     """
 
@@ -57,8 +56,8 @@ class TrialResult:
 
 
 def trials(recording: TapedRun, runs: int, seed: int, *, at_once: int = 1) -> list[Trial]:
-    """At most `runs` of them: every step once before any step twice. Each has `at_once` faults, at different
-    steps where there are enough.
+    """Return at most `runs` trials: every step once before any step twice. Each has `at_once` faults, at different
+    steps if there are enough.
     """
     rounds: list[tuple[int, float, Trial]] = []
     for call, ordinal in _outermost(recording):
@@ -75,7 +74,7 @@ def trials(recording: TapedRun, runs: int, seed: int, *, at_once: int = 1) -> li
 
 
 def _joined(found: list[Trial], at: int, at_once: int, seed: int) -> Trial:
-    """The trial with faults of other steps beside its own, drawn by the seed."""
+    """Return the trial with additional faults of other steps, chosen by the seed."""
     chosen: dict[int, Trial] = {found[at].step: found[at]}
     for other in sorted(found, key=lambda one: drawn(f"{seed}:{at}:{one.spec}")):
         if len(chosen) >= at_once:
@@ -86,19 +85,19 @@ def _joined(found: list[Trial], at: int, at_once: int, seed: int) -> Trial:
 
 
 def _outermost(recording: TapedRun) -> Iterable[tuple[TapedCall, int]]:
-    """The calls that a replay makes again, each with its number among those of its boundary."""
+    """Yield the calls that a replay makes again, each with its number among those of its boundary."""
     inner = {call.ref for calls in recording.below.values() for call in calls}
     counts: Counter[str] = Counter()
     for call in recording.calls:
         if call.ref not in inner:
             counts[call.boundary] += 1
-            # A library's look at the machine while it is loaded is not the agent's work.
+            # A call that a library makes while it is loaded, to learn about the machine, is not the agent's work.
             if BY_LIBRARY not in call.event.data:
                 yield call, counts[call.boundary]
 
 
 def result_of(trial: Trial, report: Mapping[str, Any] | None) -> TrialResult:
-    """From the report of the replay; None: there is none, because it did not end."""
+    """Return the result from the report of the replay. The report is None if the replay did not end."""
     if report is None:
         return TrialResult(trial=trial, outcome="hung", detail="It did not end in time.")
     if not report.get("faults"):
@@ -119,7 +118,7 @@ def result_of(trial: Trial, report: Mapping[str, Any] | None) -> TrialResult:
 
 
 def ranked(results: Iterable[TrialResult]) -> list[TrialResult]:
-    """Those that broke the agent most first."""
+    """Return the results, worst first."""
     return sorted(
         results, key=lambda one: (OUTCOMES.index(one.outcome), one.trial.step, one.trial.spec)
     )

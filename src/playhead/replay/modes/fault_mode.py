@@ -88,7 +88,7 @@ def _broken_off(taped: Taped, after: int) -> Taped:
 
 
 def _events(taped: Taped, body: list[Piece]) -> list[bytes]:
-    """Split a body into its server-sent events: how the network packed them is chance."""
+    """Split a body into its server-sent events, because their split into network packets is arbitrary."""
     headers = {str(name).lower(): str(value) for name, value in taped.head.get("headers") or ()}
     if "event-stream" not in headers.get("content-type", "") or "content-encoding" in headers:
         return []
@@ -109,7 +109,7 @@ def _error(named: str) -> BaseException:
     text = message or "injected by a fault"
     try:
         return found(text)
-    except TypeError:  # the class wants other arguments
+    except TypeError:  # the class expects other arguments
         made = found.__new__(found)
         made.args = (text,)
         return made
@@ -127,11 +127,11 @@ def _value(text: str, boundary: str) -> Any:
 
 
 class FaultMode(ReplayMode):
-    """Around another mode. `seed` decides where chance does."""
+    """The mode that wraps another mode and injects faults. `seed` decides the random choices."""
 
     def __init__(self, inner: ReplayMode, faults: Sequence[Fault], *, seed: int = 0) -> None:
         super().__init__(inner.recording, inner._recorder)  # noqa: SLF001  one family
-        # The inner one serves, so its counts and partings are those of the replay.
+        # The inner mode serves the calls, so its counts and divergences are those of the replay.
         self.matcher, self.partings = inner.matcher, inner.partings
         self._inner = inner
         self._faults = tuple(faults)
@@ -158,12 +158,12 @@ class FaultMode(ReplayMode):
     def _slowed(self, taped: Taped, fault: Fault) -> Taped:
         number = taped.match.get("number")
         if not isinstance(number, int):
-            return slowed(taped, fault)  # a blocked tool's: there is nothing to give back
+            return slowed(taped, fault)  # a blocked tool's answer: nothing to give back
         call = self.matcher.calls[number - 1]
         return replace(slowed(taped, fault), give_back=partial(self.matcher.give_back, call))
 
     def _due(self, call: Call) -> Fault | None:
-        """The first fault that fires at this call. Each call is counted, whatever becomes of it."""
+        """Return the first fault that fires at this call. Every call is counted, whether or not a fault fires."""
         with self._lock:
             self._ordinals[call.boundary] += 1
             ordinal = self._ordinals[call.boundary]

@@ -28,20 +28,20 @@ _NANOSECONDS = {"ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One failure. `argument` is the kind's: a status, a class, a value, a code, nanoseconds."""
+    """One failure. `argument` depends on the kind: a status, a class, a value, a code, nanoseconds."""
 
     spec: str
     boundary: str
     selector: str
     kind: str
     argument: str = ""
-    # Probability of each call that fits; None: it fires `times` times, or always.
+    # The probability that the fault fires at a call that fits. None: it fires `times` times, or always.
     chance: float | None = None
     times: int | None = 1
 
 
 def parse_fault(spec: str) -> Fault:
-    """UsageError says what is wrong with it."""
+    """Parse a fault. UsageError says what is wrong with it."""
     hit = _SPEC.fullmatch(spec.strip())
     if hit is None:
         raise UsageError(
@@ -102,9 +102,9 @@ _EXAMPLES = {"raise": "TimeoutError", "return": '{"error": "not found"}'}
 
 
 def fits(fault: Fault, boundary: str, name: str, ordinal: int) -> bool:
-    """Whether a call is one that this fault is for. `ordinal` counts calls of that boundary from 1.
+    """Return whether this fault is for this call. `ordinal` counts calls of that boundary from 1.
 
-    A number with `*N` is for the calls from there on: those that try again.
+    A number with `*N` also covers the calls after it, which are the retries.
     """
     if fault.boundary != boundary:
         return False
@@ -114,9 +114,10 @@ def fits(fault: Fault, boundary: str, name: str, ordinal: int) -> bool:
 
 
 def fires(fault: Fault, *, number: int, ordinal: int, fired: int, seed: int) -> bool:
-    """Whether a fault that fits fires, after it has `fired` so often. The same for the same seed.
+    """Return whether a fault that fits fires, after it has `fired` this many times. The result is the same for the same
+    seed.
 
-    `number` is the fault's place among all: two alike must not always fire together.
+    `number` is the position of the fault in the list: two equal faults must not always fire together.
     """
     if fault.chance is not None:
         return drawn(f"{seed}:{number}:{ordinal}") < fault.chance
@@ -124,7 +125,7 @@ def fires(fault: Fault, *, number: int, ordinal: int, fired: int, seed: int) -> 
 
 
 def drawn(told: str) -> float:
-    """From 0 up to 1, and always the same for the same words. Not of `random`: that is the program's,
-    and a replay answers it from the tape.
+    """Return a number from 0 up to 1 that is always the same for the same text. Does not use `random`: that belongs to
+    the program, and a replay answers it from the tape.
     """
     return int.from_bytes(hashlib.sha256(told.encode()).digest()[:7], "big") / 2**56

@@ -19,7 +19,7 @@ from playhead.replay.modes.mixed import MixedMode
 from playhead.replay.modes.replay_options import Policy, is_named
 
 _READING_METHODS = ("GET", "HEAD", "OPTIONS")
-# What Python itself asks of the system when libraries are looked for.
+# Programs that Python itself runs when it looks for libraries.
 _READING_PROGRAMS = ("ldconfig", "uname", "which")
 
 
@@ -59,7 +59,7 @@ def api_of(call: TapedCall) -> str:
 
 
 def edited_calls(recording: TapedRun, edits: Sequence[Edit]) -> list[tuple[TapedCall, Edit]]:
-    """The taped call that each edit means. UsageError: there is none."""
+    """Return the taped call that each edit refers to. UsageError: there is none."""
     found = []
     for edit in edits:
         calls = [call for call in recording.calls if call.boundary == edit.boundary]
@@ -72,7 +72,7 @@ def edited_calls(recording: TapedRun, edits: Sequence[Edit]) -> list[tuple[Taped
 
 
 def check_fork(recording: TapedRun, at: int, edits: Sequence[Edit]) -> None:
-    """UsageError says why this fork cannot be made, before anything runs."""
+    """Check a fork before anything runs. UsageError says why it cannot be made."""
     if not 1 <= at <= len(recording.calls) + 1:
         raise UsageError(
             f"There is no step {at}: the run made {len(recording.calls)} calls. `playhead show` numbers them."
@@ -88,8 +88,8 @@ def check_fork(recording: TapedRun, at: int, edits: Sequence[Edit]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """What the run did before the fork. Faithful: the calls only read, or their changes are files
-    that are `restored` from the tape. Otherwise simulated: `writes` changed something that is not restored.
+    """The effects of the run before the fork. Faithful: the calls only read, or their changes are files that are
+    `restored` from the tape. Otherwise simulated: `writes` changed something that is not restored.
     """
 
     calls: int
@@ -108,7 +108,7 @@ def prefix_of(
     effects: Mapping[str, str],
     changed_files: Collection[str] | None = None,
 ) -> Prefix:
-    """Judged by the outermost calls: what a tool did inside is in the tool's own word.
+    """Judge the calls before the fork by the outermost ones: the declared effect of a tool covers the calls inside it.
 
     `changed_files`: the calls whose file changes are restored; None: no files are restored.
     """
@@ -126,11 +126,11 @@ def prefix_of(
 def live_in_fork(
     recording: TapedRun, effects: Mapping[str, str], changed_files: Collection[str] | None
 ) -> tuple[str, ...]:
-    """What is live from the fork on, where the person does not say.
+    """Return the boundaries and tools that are live after the fork by default.
 
-    Without restored files: the model alone, because tools would work on the real files. With them:
-    processes, too, and tools that are declared harmless or are known to work on files. Any other tool
-    may send mail: it needs --live or --allow-tool.
+    Without restored files: the model alone, because tools would work on the real files. With them: processes, too, and
+    tools that are declared harmless or are known to work on files. Any other tool may send mail: it needs --live or
+    --allow-tool.
     """
     if changed_files is None:
         return ("llm",)
@@ -149,10 +149,10 @@ def live_in_fork(
 def _is_restored(
     call: TapedCall, effects: Mapping[str, str], changed_files: Collection[str]
 ) -> bool:
-    """Whether restored files are all that a call left behind.
+    """Return whether restored files are the only effect of a call.
 
-    Subprocesses work on files. A tool may do anything: it counts if it changed files then, and is not
-    declared irreversible.
+    Subprocesses work on files. A tool may do anything: it counts if the recorded call changed files, and the tool is
+    not declared irreversible.
     """
     if _effect(call, effects) == "irreversible":
         return False

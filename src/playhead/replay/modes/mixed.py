@@ -26,7 +26,7 @@ from playhead.replay.matching.taped import TapedRun, answer_of
 from playhead.replay.modes.replay_options import TOOLS, Policy
 from playhead.replay.modes.taped_mode import ReplayMode
 
-# Stand around every request of their kind.
+# Names that occur in every request of their kind.
 _WRAPPERS = ("arguments", "$json", "text")
 
 
@@ -69,7 +69,7 @@ class MixedMode(ReplayMode):
         return not self.policy.rewrite.empty
 
     def rewrite(self, call: Call, body: bytes) -> bytes:
-        """What a live LLM is asked instead."""
+        """Return the body to send to a live LLM."""
         if not self.rewrites or call.boundary != "llm":
             return body
         return self.policy.rewrite.apply(str(call.facts.get("api", "")), body)
@@ -85,7 +85,7 @@ class MixedMode(ReplayMode):
         return self.with_output(answer_of(self.recording.tape, match.call, match=found, dies=None))
 
     def _alike(self, call: Call, name: str, request: Any) -> Match | None:
-        """The nearest unserved call of the same name, at or over the threshold."""
+        """Take the most similar unserved call of the same name, if its score reaches the threshold."""
         index = self._index(call.boundary, name)
         open_calls = {
             one.number: one
@@ -111,8 +111,8 @@ class MixedMode(ReplayMode):
 
 
 def spoken(request: Any) -> str:
-    """The words of a request: names and values. Not the braces and quotes around them, which are the
-    same in all: with those, the weather of Lyon would be nearly that of Paris.
+    """Return the words of a request: names and values. Braces and quotes are left out, because they are the same in all
+    requests: with them, the weather of Lyon would look nearly like that of Paris.
     """
     return " ".join(_words(canonical_form(request)))
 
@@ -131,9 +131,9 @@ def _words(value: Any) -> Iterator[str]:
 
 
 def _is_part_of_a_live_tool(call: Call) -> bool:
-    """Return whether this call is made by a live tool, and is live with it.
+    """Return whether this call is made by a live tool, and is therefore live, too.
 
-    Tools that it calls in turn are not: the user did not name them. State is never the real one.
+    Tools that this tool calls are not live, because the user did not name them. State is never real.
     """
     if call.boundary in (*TOOLS, "state"):
         return False
@@ -141,7 +141,7 @@ def _is_part_of_a_live_tool(call: Call) -> bool:
 
 
 def blocked(call: Call, effect: str) -> Taped:
-    """An honest answer for the model: the tool was not run, and why."""
+    """Return an answer that tells the model that the tool was not run, and why."""
     text = (
         f"[playhead] {call.name} was not run: this is a replay, the tape has no answer for these arguments, "
         f"and the tool's effect is {effect}. No result is available."
@@ -156,23 +156,23 @@ def blocked(call: Call, effect: str) -> Taped:
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _CANDIDATES = 20
-# A triple that stands in every text tells none from another.
+# A triple that occurs in every text does not distinguish texts.
 _TOO_COMMON = 2000
-# In a long text every eighth triple is enough to find it by, and makes an index eight times as fast.
+# In a long text every eighth triple is enough to find it, and makes an index eight times as fast.
 _LONG = 128
 _SAMPLE = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
-    """`key` is what `add` was given."""
+    """The similarity of one text. `key` is the key that `add` got with the text."""
 
     key: int
     score: float
 
 
 class FuzzyIndex:
-    """Texts by the word triples in them."""
+    """An index of texts by the word triples in them."""
 
     def __init__(self, texts: Iterable[tuple[int, str]] = ()) -> None:
         self._texts: dict[int, str] = {}
@@ -188,7 +188,7 @@ class FuzzyIndex:
     def like(
         self, text: str, threshold: float, *, among: Iterable[int] | None = None
     ) -> list[Likeness]:
-        """Those at or over the threshold, best first; equal scores in order of their keys."""
+        """Return the texts at or over the threshold, best first; equal scores in order of their keys."""
         allowed = None if among is None else set(among)
         shared: Counter[int] = Counter()
         for triple in _triples(text):
@@ -210,7 +210,7 @@ class FuzzyIndex:
 
 
 def _triples(text: str) -> set[int]:
-    """Three words in a row, as they stand between blanks: to find candidates, not to compare them."""
+    """Return hashes of all triples of consecutive words, split at blanks: to find candidates, not to compare them."""
     words = text.split()
     if len(words) < 3:
         return {hash(tuple(words))}
@@ -221,7 +221,7 @@ def _triples(text: str) -> set[int]:
 
 
 def similarity(left: list[str], right: list[str]) -> float:
-    """0 to 1: twice the words in common, in order, over all words."""
+    """Return the similarity from 0 to 1: twice the words in common, in order, over all words."""
     if left == right:
         return 1.0
     matcher = SequenceMatcher(None, left, right, autojunk=False)
@@ -229,5 +229,5 @@ def similarity(left: list[str], right: list[str]) -> float:
 
 
 def likeness(left: str, right: str) -> float:
-    """How alike two texts are, 0 to 1."""
+    """Return the similarity of two texts, from 0 to 1."""
     return similarity(_WORD.findall(left), _WORD.findall(right))

@@ -19,7 +19,7 @@ _EFFECTS = ("read", "write", "irreversible")
 
 
 class Policy(NamedTuple):
-    """What may happen when the tape has no answer."""
+    """The rules for calls to which the tape has no answer."""
 
     live: tuple[str, ...] = ()
     threshold: float = DEFAULT_THRESHOLD
@@ -28,12 +28,14 @@ class Policy(NamedTuple):
     allow_reads: bool = True
     allow_all_tools: bool = False
     strict: bool = False
-    # Effects by tool name, from the config; the tool's own word goes first.
+    # Effects by tool name, from the config. An effect that the tool itself declares takes precedence.
     effects: Mapping[str, str] = MappingProxyType({})
     rewrite: Rewrite = Rewrite()
 
     def is_live(self, call: Call) -> bool:
-        """`llm`, `tool:search`, `http:api.*`: the boundary, or the boundary and a name."""
+        """Return whether a call is live by an entry such as `llm`, `tool:search` or `http:api.*`: a boundary, or a
+        boundary and a name.
+        """
         for one in self.live:
             boundary, colon, name = one.partition(":")
             if boundary == call.boundary and (not colon or is_named(call.name, name)):
@@ -41,7 +43,9 @@ class Policy(NamedTuple):
         return False
 
     def effect_of(self, call: Call) -> str:
-        """The decorator's or the MCP annotation's word, then the config's; unknown is irreversible."""
+        """Return the effect of a tool: from the decorator or the MCP annotation, else from the config; else
+        irreversible.
+        """
         if call.effect is not None:
             return call.effect
         found = (effect for name, effect in self.effects.items() if is_named(call.name, name))
@@ -51,13 +55,13 @@ class Policy(NamedTuple):
         if call.boundary not in TOOLS:
             return False
         named = any(is_named(call.name, name) for name in self.allow_tools)
-        # Only where something is live: a replay that is wholly from the tape touches nothing.
+        # Only if something is live: a replay that is entirely from the tape touches nothing.
         reads = bool(self.live) and self.allow_reads and self.effect_of(call) == "read"
         return named or self.allow_all_tools or reads
 
 
 class ReplayOptions(NamedTuple):
-    """`mixed`: by the rules of mixed mode even where nothing is live."""
+    """The options. `mixed`: follow the rules of mixed mode even if nothing is live."""
 
     policy: Policy = Policy()
     mixed: bool = False
@@ -68,7 +72,9 @@ class ReplayOptions(NamedTuple):
 
 
 def write_options(wishes: ReplayOptions) -> dict[str, Any]:
-    """For `Plan.options`; what is live is the plan's own member."""
+    """Return the options for `ReplayPlan.options`. `live` is not included, because it is a member of the plan
+    itself.
+    """
     policy = wishes.policy._asdict()
     policy.pop("live")
     policy |= {"effects": dict(policy["effects"]), "rewrite": policy["rewrite"]._asdict()}
@@ -83,7 +89,7 @@ def write_options(wishes: ReplayOptions) -> dict[str, Any]:
 
 
 def read_options(live: tuple[str, ...], options: Mapping[str, Any]) -> ReplayOptions:
-    """The inverse. An option that is missing has its default."""
+    """Return the options from the plan. A missing option has its default."""
     told: Mapping[str, Any] = options.get("policy") or {}
     rewrite = dict(told.get("rewrite") or {})
     rewrite["patch"] = tuple(rewrite.get("patch") or ())
@@ -122,7 +128,7 @@ def effects_from(section: Any) -> dict[str, str]:
 
 
 def is_named(name: str, pattern: str) -> bool:
-    """Whether a call's name fits, or what follows its first word: people write the host of
+    """Return whether the pattern fits the name of a call, or the part after its first word: people write the host of
     `POST api.example.com/v1/things` and the model of `anthropic.messages claude-…`.
     """
     rest = name.partition(" ")[2]

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from playhead.replay.report import divergence
     from playhead.replay.report.divergence import Parting
 else:
-    # A replay that does not diverge does without them.
+    # A replay that does not diverge does not need them.
     nearest = Later("playhead.replay.matching.nearest")
     divergence = Later("playhead.replay.report.divergence")
 
 
 class Printed:
-    """All that a run printed on one stream, found by position."""
+    """The output of a run on one stream, found by position."""
 
     def __init__(self, tape: Tape, outputs: list[Event], stream: str) -> None:
         self._starts: list[int] = []
@@ -61,7 +61,9 @@ class Printed:
             at += size
 
     def between(self, start: int, end: int) -> bytes:
-        """A part with a secret taken out is another length than it was: it counts where it begins."""
+        """Return the output between two positions. A part with a redacted secret has another length: it belongs to the
+        position where it begins.
+        """
         found = b""
         for index in range(max(0, bisect_right(self._starts, start) - 1), len(self._starts)):
             at, (size, raw) = self._starts[index], self._parts[index]
@@ -77,7 +79,7 @@ class Printed:
 def with_output(
     taped: Taped, printed: dict[str, Printed], tape: Tape, outputs: list[Event]
 ) -> Taped:
-    """The answer with what the child had printed itself. `printed` keeps what was looked up before."""
+    """Return the answer with the output that the child itself had printed. `printed` caches the outputs."""
     wrote: Any = taped.facts.get("wrote")
     if not isinstance(wrote, dict):
         return taped
@@ -90,7 +92,7 @@ def with_output(
                 printed[name] = Printed(tape, outputs, name)
             data, at_ns = printed[name].between(int(start), int(end)), began_ns
             if besides:
-                # The program itself wrote in between: before the child, or after it.
+                # The program itself also wrote in this range: before the child, or after it.
                 length, checksum, later = besides[0]
                 is_after = crc32(data[:length]) == checksum
                 data = data[length:] if is_after else data[:-length]
@@ -115,7 +117,7 @@ class ReplayMode:
         trim: Callable[[str, Any], Any] | None = None,
         lean: bool = False,
     ) -> None:
-        """`lean`: calls that match exactly are not written out once more on the replay's tape."""
+        """`lean`: calls that match exactly are not repeated in full on the replay's tape."""
         self.lean = lean
         self.recording = recording
         then = recording.run_start.data if recording.run_start is not None else {}
@@ -137,7 +139,7 @@ class ReplayMode:
         self._printed: dict[str, Printed] = {}
         # The calls that `rematch` has given out, by number.
         self._rematched: set[int] = set()
-        # Who dies where the run was killed; None: this process.
+        # The process that ends where the run was killed; None: this process.
         self.mortal: int | None = None
         self._lock = threading.Lock()
 
@@ -153,7 +155,7 @@ class ReplayMode:
             if (aside := answer_side_call(self.recording, call, name)) is not None:
                 return aside
             if self.recording.was_killed and not self.matcher.unserved():
-                self.die()  # this is as far as the run came
+                self.die()  # the recorded run ended here
             order_slot.interrupt_if_due()
             raise self.part(self._missed(call, name, request, lane, step))
         found: dict[str, Any] = {
@@ -171,14 +173,14 @@ class ReplayMode:
         if call.boundary == "mcp":
             taped.printed = self._printed_inside(match.call)
         taped.is_alone = call.boundary == "state" and match.call.ref not in self.recording.below
-        # A process may have run in the background: it dies with what waits for it, not when it starts.
+        # A process may have run in the background: the replay ends when the program waits for it, not when it starts.
         waits = call.boundary != "process" and not taped.pieces and taped.head is None
         if taped.dies is not None and waits:
             self.die()
         return taped
 
     def with_output(self, taped: Taped) -> Taped:
-        """With what a child had printed by itself, on the output that it had from the program."""
+        """Return the answer with the output that a child printed to the streams it inherited from the program."""
         recording = self.recording
         return with_output(taped, self._printed, recording.tape, recording.outputs)
 
@@ -192,14 +194,14 @@ class ReplayMode:
         return found
 
     def look(self, call: Call, lane: str) -> Taped | None:
-        """The taped answer of this call, which stays on the tape."""
+        """Return the taped answer of this call without taking it from the tape."""
         request = self._recorder.frozen(call.request)
         name = self.name_on_tape(call.name)
         match = self.matcher.look(call.boundary, name, request, lane)
         return None if match is None else answer_of(self.recording.tape, match.call, match={})
 
     def die(self) -> None:
-        """End as the run ended: by the same signal, without a word."""
+        """End as the run ended: by the same signal, without a message."""
         code = self.recording.tape.manifest.exit_code
         number = -code if code is not None and code < 0 else signal.SIGKILL
         if self.mortal is not None:
@@ -207,7 +209,7 @@ class ReplayMode:
             return
         table = self.table
         if number == signal.SIGINT and table is not None and table.was_interrupted:
-            signal.raise_signal(number)  # Python was interrupted, and says where
+            signal.raise_signal(number)  # Python raises KeyboardInterrupt and prints the traceback
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
         os.kill(clock.pid(), number)
@@ -215,13 +217,13 @@ class ReplayMode:
 
     @property
     def is_where_it_was_killed(self) -> bool:
-        """Return whether a signal ended the command, and all that it had asked for by then has been served."""
+        """Return whether a signal ended the command, and all calls that it had made before that have been served."""
         if _signal_in(self.recording.tape.manifest.exit_code) is None:
             return False
         return all(is_side(call) for call in self.matcher.unserved())
 
     def part(self, parting: Parting) -> Divergence:
-        """Put a divergence on the tape and make the exception that says so."""
+        """Write a divergence to the tape and return it as an exception."""
         with self._lock:
             self.partings.append(parting)
         self._recorder.append(NewEvent(events.DIVERGENCE, parting.as_json(), parting_at(parting)))
@@ -229,7 +231,7 @@ class ReplayMode:
         return Divergence(str(parting), parting)
 
     def note_skip(self, place: Place) -> None:
-        """Put on the tape that no lane came to this point: from here on the order differs. The report shows it."""
+        """Write to the tape that no lane came to this point: from here on the order differs. The report shows it."""
         lane = place.what[0] if type(place.what[0]) is str else None
         found = {
             "step": self._step_of(place),
@@ -239,7 +241,7 @@ class ReplayMode:
         self._recorder.append(NewEvent(events.ORDER, {"skipped": found}))
 
     def _step_of(self, place: Place) -> int:
-        """The taped call that the point belongs to, or the last one with a point before it."""
+        """Return the number of the taped call that the point belongs to, or of the last one with a point before it."""
         numbers = {(one.event.segment, one.event.seq): one.number for one in self.recording.calls}
         order = self.table.segments[place.segment] if self.table is not None else []
         for one in reversed(order[: place.index + 1]):
@@ -250,7 +252,7 @@ class ReplayMode:
     def part_within(
         self, call: Call, lane: str, kind: str, detail: str, advice: str | None
     ) -> None:
-        """Put a divergence within a served call on the tape."""
+        """Write a divergence within a served call to the tape."""
         self.part(
             divergence.Parting(
                 kind=kind,
@@ -263,8 +265,8 @@ class ReplayMode:
         )
 
     def rematch(self, taped: Taped, fits: Callable[[Taped], bool]) -> Taped:
-        """The taped call of the same name whose answer `fits`, each taken once: that of `taped` first, then
-        all others; `taped` where none does.
+        """Return the answer of the taped call of the same name whose answer `fits`, each taken once. `taped` is tried
+        first, then all others; return `taped` if none fits.
         """
         number = taped.match.get("number")
         if not isinstance(number, int):
@@ -286,7 +288,7 @@ class ReplayMode:
         return taped
 
     def name_on_tape(self, name: str) -> str:
-        """As it stands on a tape. Remembered: a program asks for the same few things again and again."""
+        """Return the name in its form on the tape. Cached, because a program repeats the same few names."""
         frozen = self._names.get(name)
         if frozen is None:
             if len(self._names) > _MOST_NAMES:
@@ -295,11 +297,11 @@ class ReplayMode:
         return frozen
 
     def _step(self) -> int:
-        return next(self._steps)  # one step in C: no two threads get the same
+        return next(self._steps)  # atomic: no two threads get the same number
 
     def _expected(self, lane: str, step: int) -> int:
-        """The taped call that this lane should have made now. `step` counts calls as they begin, which is a race
-        between threads; it is the answer for a lane that has no call left on the tape.
+        """Return the number of the taped call that this lane should have made now. `step` counts calls as they begin,
+        which is a race between threads; it is returned for a lane that has no call left on the tape.
         """
         return next((one.number for one in self.matcher.unserved() if one.lane == lane), step)
 
@@ -319,7 +321,7 @@ class ReplayMode:
 
 
 def _signal_in(code: int | None) -> int | None:
-    """The signal that an exit code speaks of; a shell adds it to 128."""
+    """Return the signal that an exit code stands for; a shell adds 128 to it."""
     if code is None or 0 <= code <= 128:
         return None
     number = -code if code < 0 else code - 128
@@ -334,7 +336,7 @@ def _here() -> str | None:
 
 
 def _place(call: Call) -> str:
-    """Where the call is made: in code of this process, unless it says otherwise."""
+    """Return the place in the code where the call is made: in this process, unless the call names another place."""
     if call.at is not None:
         return str(json.loads(call.at))
     at = where.asker(4)

@@ -20,14 +20,14 @@ from playhead.replay.matching.taped import TapedRun
 Divergences = list[dict[str, Any]]
 
 _placeholder = re.compile(PLACEHOLDER)
-# Consequences of a program that took another way.
+# Differences that follow from a program that took another path.
 _RESULTS = ("output", "state", "files")
 # The member of a divergence that names its cause, for views: see `caused`.
 WHY = "cause"
 
 
 def by_cause(found: Sequence[Mapping[str, Any]]) -> Divergences:
-    """The divergences with causes first; repeated requests are one."""
+    """Return the divergences, causes first. Repeated requests are merged."""
     merged = [_explained(one) for one in _retries_merged(found)]
     results = [one for one in merged if one.get("kind") in _RESULTS]
     exits = [one for one in merged if one.get("kind") == "exit"]
@@ -41,7 +41,9 @@ def by_cause(found: Sequence[Mapping[str, Any]]) -> Divergences:
 
 
 def redaction_note(recording: TapedRun, found: Sequence[Mapping[str, Any]]) -> str | None:
-    """A note for a replay whose results differ: the program may compute with a value that is redacted on the tape."""
+    """Return a note for a replay whose results differ: the program may compute with a value that is redacted on the
+    tape.
+    """
     if recording.tape.secrets or not any(one.get("kind") in (*_RESULTS, "exit") for one in found):
         return None
     if any(WHY in one for one in found):
@@ -60,7 +62,7 @@ def redaction_note(recording: TapedRun, found: Sequence[Mapping[str, Any]]) -> s
 
 
 def error_text(error: Any) -> str | None:
-    """The exception that ended a process, as Python's own last line says it."""
+    """Return the exception that ended a process, in the form of the last line of Python's traceback."""
     if not isinstance(error, dict) or "$exception" not in error:
         return None
     name = str(error["$exception"]).replace("builtins:", "").replace(":", ".")
@@ -69,7 +71,7 @@ def error_text(error: Any) -> str | None:
 
 
 def _retries_merged(found: Sequence[Mapping[str, Any]]) -> Divergences:
-    """A request that the program repeats is one divergence, with the number of attempts."""
+    """Merge repeated requests of the program into one divergence, with the number of attempts."""
     merged: Divergences = []
     by_request: dict[tuple[Any, ...], dict[str, Any]] = {}
     for one in found:
@@ -108,7 +110,7 @@ def _explained(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _redacted_difference(near: Any) -> str | None:
-    """The path of the first difference, if only a redacted value differs there."""
+    """Return the path of the first difference, if only a redacted value differs there."""
     found = near.get("differences") if isinstance(near, dict) else None
     if not found or not isinstance(found[0], dict):
         return None

@@ -16,7 +16,7 @@ _TOOLS = ("tool", "mcp")
 
 
 def inexact(now: TapedRun) -> list[dict[str, Any]]:
-    """Every call that got the answer of one that was not the same, with how alike they were."""
+    """Return every call that got the answer of a different call, with their similarity."""
     return [
         {
             **_named(call),
@@ -38,7 +38,7 @@ def blocked(now: TapedRun) -> list[dict[str, Any]]:
 
 
 def allowed(now: TapedRun, wishes: ReplayOptions) -> list[dict[str, Any]]:
-    """Tools that ran for real because they were allowed to, not because their boundary is live."""
+    """Return the tools that ran for real because they were allowed to, not because their boundary is live."""
     named = {one for one in wishes.policy.live if ":" not in one}
     return [
         {**_named(call), "effect": call.event.data.get("effect")}
@@ -48,7 +48,7 @@ def allowed(now: TapedRun, wishes: ReplayOptions) -> list[dict[str, Any]]:
 
 
 def fired(now: TapedRun) -> list[dict[str, Any]]:
-    """Each fault that fired, at which call of the replay."""
+    """Return each fault that fired, with the call of the replay."""
     return [
         {**_named(call), "fault": match["fault"], "at": call.event.at}
         for call, match in _matched(now)
@@ -57,7 +57,7 @@ def fired(now: TapedRun) -> list[dict[str, Any]]:
 
 
 def unchanged(now: TapedRun) -> list[str]:
-    """Why a live request was sent unchanged although it should have been rewritten."""
+    """Return why live requests were sent unchanged although they should have been rewritten."""
     holes = (
         event.data
         for event in now.tape.events()
@@ -68,7 +68,7 @@ def unchanged(now: TapedRun) -> list[str]:
 
 
 def order(now: TapedRun) -> list[str]:
-    """Where the order of concurrent work first differs from the tape, if a point was skipped."""
+    """Return where the order of concurrent work first differs from the tape, if a point was skipped."""
     skipped = [
         event.data["skipped"]
         for event in now.tape.events()

@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d{2,10}(?![\w.])")
 
 
 def settled(text: str, pids: Collection[int]) -> tuple[str, int]:
-    """The text with a name in place of each address and process id, and how many there were."""
+    """Return the text with a name in place of each address and process id, and their number."""
     names: dict[str, str] = {}
     count = 0
 

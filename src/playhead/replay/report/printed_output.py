@@ -41,8 +41,8 @@ _DEEPER = 4
 
 
 def reduced(text: str) -> tuple[str, int]:
-    """The text without frames of libraries, and how many there were. Headers of tracebacks that have no
-    other frames go with them: a taped cause is raised without any.
+    """Return the text without frames of libraries, and their number. A traceback header without other frames is
+    removed, too: a taped cause is raised without any frames.
     """
     if 'File "' not in text and "Traceback (" not in text:
         return text, 0
@@ -65,7 +65,7 @@ def reduced(text: str) -> tuple[str, int]:
         source = at
         while at < len(lines) and _belongs(lines[at], frame["margin"]):
             at += 1
-        # CPython 3.11 underlines nothing, in a line of its own, where the frame was interrupted between two steps.
+        # CPython 3.11 prints an empty line of markers if the frame was interrupted between two instructions.
         if source < at < len(lines) and not lines[at].strip():
             at += 1
         if _LIBRARY.search(frame["file"]):
@@ -74,7 +74,7 @@ def reduced(text: str) -> tuple[str, int]:
         kept += headers
         headers = []
         kept.append(f'{frame["margin"]}  File "{frame["file"]}", in {frame["function"]}\n')
-        # The first line is the code; what follows marks a part of it, or repeats itself.
+        # The first line is the code; the following lines mark a part of it, or say that it was repeated.
         kept += lines[source : min(at, source + 1)]
     return "".join(kept), ignored
 
@@ -85,16 +85,16 @@ def _belongs(line: str, margin: str) -> bool:
     return rest.startswith((" " * _DEEPER, "  [Previous line repeated"))
 
 
-# How often an agent says that it is still at work is a matter of time.
+# The number of progress messages depends on timing.
 _OF_TIME = frozenset({"tool_progress", "task_progress", "thinking_tokens", "rate_limit_event"})
 _TASK_LINES = frozenset({"task_started", "task_updated", "task_notification"})
 _DURATIONS = ("_ms", "_ns", "Ms", "_seconds")
-# The ends of the names of ids.
+# Suffixes of the names of ids.
 _IDS = ("_id", "_ids", "Id", "Ids", "uuid")
 
 
 def difference(then: TapedRun, now: TapedRun) -> str | None:
-    """The first line that the program printed differently."""
+    """Return the first line that the program printed differently."""
     if not _was_heard(then):
         return None
     if by_proxy(then):
@@ -105,7 +105,7 @@ def difference(then: TapedRun, now: TapedRun) -> str | None:
 
 
 def ignored_frames(then: TapedRun, now: TapedRun) -> int:
-    """How many frames of libraries in tracebacks were not compared."""
+    """Return how many frames of libraries in tracebacks were not compared."""
     return max(
         sum(reduced(_text(one, stream))[1] for stream in ("stdout", "stderr"))
         for one in (then, now)
@@ -121,7 +121,9 @@ def _is_joined(recording: TapedRun) -> bool:
 
 
 def _joined_difference(then: TapedRun, now: TapedRun) -> str | None:
-    """Once apart and once together: the order between the two streams is not known, their lines are."""
+    """Compare the lines of a run with separate streams and of a run with joined streams. The order between the two
+    streams is not known.
+    """
     before, after = (
         Counter(reduced(_settled(one, _text(one, "stdout") + _text(one, "stderr")))[0].splitlines())
         for one in (then, now)
@@ -138,7 +140,7 @@ def _text(recording: TapedRun, stream: str) -> str:
 
 
 def _compared(recording: TapedRun, stream: str) -> bytes:
-    """The output without the lines that HTTP libraries logged about their connections."""
+    """Return the output without the lines that HTTP libraries logged about their connections."""
     raw, lines = printed(recording.outputs, stream), recording.log_lines.get(stream)
     if not lines:
         return raw
@@ -187,12 +189,14 @@ def _differs_as_bytes(then: TapedRun, now: TapedRun) -> bool:
 
 
 def by_proxy(recording: TapedRun) -> bool:
-    """Return whether something in this run talked through the proxy."""
+    """Return whether any program of this run used the proxy."""
     return any(call.event.data.get("library") == "proxy" for call in recording.calls)
 
 
 def _was_heard(recording: TapedRun) -> bool:
-    """Return whether the output was recorded: a program that records itself prints past its tape."""
+    """Return whether the output was recorded: a program that records itself prints without the launcher, so its tape
+    has no output.
+    """
     begun = recording.run_start
     told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
     return bool(recording.outputs) or "output" in told
@@ -245,7 +249,7 @@ def _moving(recording: TapedRun) -> int:
 
 
 def _pids(recording: TapedRun) -> frozenset[int]:
-    """The ids of the processes of a run: those on its tape, and those that these have started."""
+    """Return the ids of the processes of a run: those on its tape, and those that these have started."""
     found = [one.data.get("pid") for one in recording.segments.values() if _is_dict(one.data)]
     for call in recording.calls:
         outcome = call.outcome
@@ -267,7 +271,7 @@ def _alike(before: bytes, after: bytes) -> bool:
 
 
 def _lines(raw: bytes) -> Iterator[str]:
-    """Each line with ids, times and durations normalised."""
+    """Yield each line with ids, times and durations normalised."""
     values = [_parsed(line) for line in raw.decode("utf-8", "replace").splitlines()]
     slow = {value.get("task_id") for value in values if _is_slow_tool(value)}
     for value in values:
@@ -286,7 +290,9 @@ def _parsed(line: str) -> Any:
 
 
 def _is_slow_tool(value: Any) -> bool:
-    """Claude Code announces a tool in the foreground as a task when it has run for some seconds."""
+    """Return whether the line announces a slow tool: Claude Code announces a tool in the foreground as a task when it
+    has run for some seconds.
+    """
     return (
         isinstance(value, dict)
         and value.get("subtype") == "task_started"
@@ -304,6 +310,6 @@ def _timeless(value: Any, name: str = "") -> Any:
     if isinstance(value, list):
         return [_timeless(item, name) for item in value]
     if isinstance(value, str) and name.endswith(_IDS) and not VOLATILE.fullmatch(value):
-        # An id in a form of the agent's own: in a form that is renamed, and the same one wherever it occurs.
+        # An id in the agent's own form: convert it to a form that is renamed, and equal ids to equal ones.
         return str(uuid.uuid5(uuid.NAMESPACE_OID, value)) if any(map(str.isdigit, value)) else value
     return value

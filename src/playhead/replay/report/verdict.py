@@ -29,7 +29,9 @@ RUNGS = ("exact", "normalised", "fuzzy", "live", "blocked", "missed", "unused")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceReport:
-    """What kept the replay from the world. Without a `kind` nothing did, and `why` says the reason."""
+    """The fence that isolated the replay from the world. Without a `kind` there was none, and `why` gives the
+    reason.
+    """
 
     kind: str | None = None
     why: str | None = None
@@ -43,7 +45,7 @@ class FenceReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What became of a replay; `as_json` is the report file."""
+    """The result of a replay; `as_json` is the report file."""
 
     verdict: str  # identical, changed, diverged, unproven
     run: str
@@ -55,11 +57,11 @@ class Report:
     output_same: bool | None
     state: dict[str, Any]
     duration_s: dict[str, float | None]
-    # How much of it the program needed before its first call, most of it for imports.
+    # The part of the duration before the program's first call, most of it for imports.
     start_up_s: dict[str, float | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    # Beyond plain replay: what was live, what was served though it was not the same, what was not
-    # run and what was, which faults fired and whether the agent came through them.
+    # For other modes: what was live, inexact answers, blocked and allowed tools, the faults that fired, and whether the
+    # agent recovered from them.
     live: list[str] = field(default_factory=list)
     inexact: list[dict[str, Any]] = field(default_factory=list)
     blocked: list[dict[str, Any]] = field(default_factory=list)
@@ -67,9 +69,9 @@ class Report:
     faults: list[dict[str, Any]] = field(default_factory=list)
     recovered: bool | None = None
     forked_at: int | None = None
-    # None: a replay inside the process that asked for it.
+    # None for a replay inside the calling process.
     fence: FenceReport | None = None
-    # None: the files of the recording are not on the tape, or were not restored.
+    # None if the files of the recording are not on the tape, or were not restored.
     files: FilesReport | None = None
     # `strict`, or the reason why the order of concurrent work was not kept.
     order: str = "strict"
@@ -94,7 +96,7 @@ def judge(
     files: FilesReport | None = None,
     order: str = "strict",
 ) -> Report:
-    """Both tapes read, compared, judged: by what came from the tape alone, where something was live."""
+    """Read and compare both tapes, and judge the replay. If something was live, only the calls from the tape count."""
     wishes = wishes or ReplayOptions()
     then, now = load(original), load(replayed)
     exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
@@ -120,7 +122,7 @@ def judge(
         or _llm_calls(then) != _llm_calls(now)
     )
     verdict = _verdict(divergences, fence, wishes, went_elsewhere=went_elsewhere)
-    # Workers of a process pool take jobs as they like, so a replay that is identical may skip points, too.
+    # Workers of a process pool take jobs in any order, so even an identical replay may skip points.
     skipped = extras.order(now) if verdict == "diverged" else []
     return Report(
         verdict=verdict,
@@ -159,7 +161,7 @@ def judge(
 
 
 def _divergences_on(replayed: Tape) -> list[dict[str, Any]]:
-    """Those that the replay itself wrote on its tape."""
+    """Return the divergences that the replay itself wrote to its tape."""
     return [
         _heard(replayed.whole(event))
         for event in replayed.events()
@@ -177,7 +179,7 @@ def _other_exit(exits: dict[str, int | None], replayed: Tape) -> dict[str, Any]:
 def _other_results(
     difference: str | None, state: dict[str, Any], files: FilesReport | None
 ) -> list[dict[str, Any]]:
-    """Differences of output, state and files: divergences, unless something was live on purpose."""
+    """Return differences of output, state and files: divergences, unless something was live on purpose."""
     found = {
         "output": difference,
         "state": state["first_difference"],
@@ -195,8 +197,8 @@ def _interrupted(exits: dict[str, int | None]) -> list[str]:
 
 
 def _same_exit(exits: dict[str, int | None]) -> bool:
-    """A run that was recorded in its own process, or was killed, has no exit code to compare. A replay whose
-    command could not be started proves nothing, whatever is on the tape.
+    """Return whether the exit codes agree. A run that was recorded in its own process, or was killed, has no exit code
+    to compare. A replay whose command could not be started proves nothing, whatever is on the tape.
     """
     if exits["recorded"] is None:
         return exits["replayed"] not in _NOT_STARTED
@@ -206,7 +208,7 @@ def _same_exit(exits: dict[str, int | None]) -> bool:
 # Exit codes of shells and of our launcher for a command that is not executable or does not exist.
 _NOT_STARTED = (126, 127)
 
-# Differences that are a result where something was live on purpose: another prompt led elsewhere.
+# Differences that are expected if something was live on purpose: another prompt has other consequences.
 _RESULTS = frozenset({"missed", "unused", "exit", "output", "state", "files"})
 
 
@@ -217,8 +219,8 @@ def _verdict(
     *,
     went_elsewhere: bool,
 ) -> str:
-    """`identical` says that nothing went past the tape: without a fence that is not known. `changed` is for
-    replays in which something was live on purpose: a comparison, not an error.
+    """Return the verdict. `identical` says that nothing bypassed the tape, which is not known without a fence.
+    `changed` is for replays in which something was live on purpose: a comparison, not an error.
     """
     is_live = bool(wishes.policy.live) and not wishes.policy.strict
     if is_live and all(one.get("kind") in _RESULTS for one in divergences):
@@ -230,7 +232,9 @@ def _verdict(
 
 
 def _stopped(original: Tape, replayed: Tape, wishes: ReplayOptions) -> list[dict[str, Any]]:
-    """Connections that the fence kept in, but for those that led nowhere when the run was recorded."""
+    """Return the connections that the fence stopped, except for those that already failed, or were datagrams, when the
+    run was recorded.
+    """
     if wishes.policy.live:
         return []
     extra = original.manifest.extra
@@ -270,7 +274,7 @@ def _expected(unused: list[TapedCall], then: TapedRun, wishes: ReplayOptions) ->
 
 
 def _recovered(then: TapedRun, now: TapedRun, wishes: ReplayOptions, *, same_exit: bool) -> bool:
-    """Return whether the agent came to the same end. A live model may say it in other words."""
+    """Return whether the agent came to the same end. A live model may use other words."""
     before, after = (outputs.printed(one.outputs, "stdout") for one in (then, now))
     same_words = before == after or (
         outputs.by_proxy(then) and outputs.difference(then, now) is None
@@ -279,7 +283,7 @@ def _recovered(then: TapedRun, now: TapedRun, wishes: ReplayOptions, *, same_exi
 
 
 def _last_error(replayed: Tape) -> str | None:
-    """The exception that ended the replayed program, unless it is a divergence, which has its own entry."""
+    """Return the exception that ended the replayed program, unless it is a divergence, which has its own entry."""
     ends = [event for event in replayed.events() if event.kind == events.SEGMENT_END and event.ours]
     errors = (causes.error_text(replayed.whole(event).data.get("error")) for event in ends)
     found = [one for one in errors if one is not None and not one.startswith("playhead.")]

@@ -23,7 +23,7 @@ def compared(original: Tape, replayed: Tape, then: TapedRun, now: TapedRun) -> d
 
 
 def _state(then: TapedRun, now: TapedRun) -> dict[str, Any]:
-    """Mutations of watched stores, in order and by lane: what each was asked and what it gave."""
+    """Return the mutations of watched stores, in order and by lane: the request and the result of each."""
     before, after = _mutations(then), _mutations(now, {call.ref: call for call in then.calls})
     if not before and not after:
         return {"same": None, "first_difference": None}
@@ -46,12 +46,12 @@ def _mutations(
         quiet = isinstance(match, dict) and match.get("quiet") and then
         told = then.get(str(match.get("of")), call) if quiet and then else call
         rows.append((call.lane, call.name, repr(told.request), repr(_value(told))))
-    # By lane, each lane in its own order: how workers interleave is not the program's doing.
+    # By lane, each lane in its own order: the program does not control how workers interleave.
     return sorted(rows, key=lambda row: row[0])
 
 
 def _final_states(original: Tape, replayed: Tape) -> str | None:
-    """How the content of a watched store at the end differs. Database files are compared as files."""
+    """Return how the content of a watched store at the end differs. Database files are compared as files."""
     then, now = _ends(original), _ends(replayed)
     for store, event in then.items():
         again = now.get(store)
@@ -67,7 +67,7 @@ def _final_states(original: Tape, replayed: Tape) -> str | None:
 
 
 def _ends(tape: Tape) -> dict[str, Event]:
-    """The last snapshot of each watched store, if it was taken at the end of its run."""
+    """Return the last snapshot of each watched store, if it was taken at the end of its run."""
     return {
         str(event.data.get("store")): event
         for event in tape.events()
