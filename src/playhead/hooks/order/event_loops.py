@@ -1,9 +1,9 @@
-"""asyncio: the turns of an event loop, its timers, and callbacks from other threads.
+"""Keep the order of events in asyncio: the turns of an event loop, its timers, and callbacks from other threads.
+
+A timer is identified by its lane, the name of its callback, and a number that counts such timers of the lane. The tape
+also has its delay: a timer whose delay has changed counts as a new timer.
 
 Knows `BaseEventLoop` and its handles. uvloop has neither in Python: see `hook_uvloop`.
-
-A timer is known by its lane, the name of its callback and a number: the n-th such timer that the lane
-made. Its delay is on the tape, too: a deadline that has changed is a new timer.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 _TURN = "_playhead_turn"
 _STATE = "_playhead_state"
-# How much the delay of one timer may differ: it is measured from the moment when the loop gets it.
+# How much the delay of a timer may differ from the tape, in seconds plus a fraction of the delay. The delay is measured
+# from the moment at which the loop gets the timer, so it varies a little.
 _TOLERANCE_S, _TOLERANCE = 0.002, 0.02
 
 _loops = 0
-# Timers that wait while recording, by the id of their handle: handles have no room for attributes.
+# Pending timers of a recording, by the id of their handle: handles have slots, so they take no attributes.
 _timers: dict[int, tuple[lanes.Lane, str, int, float]] = {}
 
 
@@ -52,13 +53,13 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def hook_uvloop(module: ModuleType, patches: Patches) -> None:
-    """Give the program asyncio's loop in the place of uvloop's, in a recording as in a replay.
+    """Replace uvloop's loop by asyncio's, while recording and in a replay.
 
-    uvloop waits, connects, encrypts and accepts in C, by a clock of its own, and has no turns that could be counted.
-    Its connections would not be on the tape, and completions of one turn would be replayed in two. asyncio's loop does
-    the same things, slower by microseconds, which the calls of an agent do not show.
+    uvloop waits, connects, encrypts and accepts in C, with its own clock, and its turns cannot be counted. Its
+    connections would not be on the tape, and completions of one turn would be replayed in two. asyncio's loop does
+    the same things a few microseconds slower, which does not matter beside the calls of an agent.
 
-    A loop of uvloop that runs already stays, and so does uvloop where a run is one of several in the process.
+    A recording does not replace uvloop if one of its loops is already running, or if the process has several runs.
     """
     need(module, "Loop", "new_event_loop")
     asyncio = sys.modules["asyncio"]
@@ -86,12 +87,12 @@ def _count_turns(original: Callable[[Any], None]) -> Callable[[Any], None]:
     return _run_once
 
 
-# Timers of clients in C that carry requests: a replay sets none of them.
+# Names of timers that HTTP clients written in C set for their transfers. A replay sets none of them.
 _CARRIERS = ("AsyncCurl.",)
 
 
 def state_of(loop: Any) -> LoopState:
-    """The points that tasks of this loop wait for."""
+    """Return the state of this loop, which has the points that its tasks wait for."""
     state: LoopState | None = loop.__dict__.get(_STATE)
     if state is None:
         state = loop.__dict__[_STATE] = order_slot.make_state(
@@ -105,12 +106,12 @@ def state_of(loop: Any) -> LoopState:
 
 def _state_here(running: Callable[[], Any]) -> LoopState | None:
     loop = running()
-    # A loop that is not asyncio's has no turns that we could count.
+    # The turns of a loop that is not asyncio's cannot be counted.
     return state_of(loop) if loop is not None and _TURN in loop.__dict__ else None
 
 
 def _is_ours() -> bool:
-    """Return whether what happens now belongs to the carrying of a request, which a replay does not repeat."""
+    """Return whether the current code transports a request, which a replay does not repeat."""
     return lanes.is_carried()
 
 
@@ -136,11 +137,11 @@ def _call_at(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _hold(head: Playhead, loop: Any, timer: Any, key: tuple[str, str, int], delay: float) -> None:
-    """Let the tape say when this timer fires, if it was there then."""
+    """If the tape has this timer, let it fire at its place on the tape and not at its deadline."""
     place = head.table.lane(*key)
     then = head.table.cancelled(*key) if place is None else place.what[3]
     if not isinstance(then, (int, float)) or abs(then - delay) > _TOLERANCE_S + _TOLERANCE * delay:
-        return  # it is new, or its deadline has changed
+        return  # the timer is new, or its delay has changed
     _unschedule(loop, timer)
 
     def run() -> None:
@@ -159,7 +160,7 @@ def _hold(head: Playhead, loop: Any, timer: Any, key: tuple[str, str, int], dela
 
 
 def call_if_due(loop: Any, take: Callable[[], bool], run: Callable[[], None]) -> None:
-    """Call `take` in the turn that begins, and `run` if it returns True."""
+    """Call `take` in the loop's next turn, and `run` if it returns True."""
 
     def taken() -> None:
         if take():
@@ -169,15 +170,15 @@ def call_if_due(loop: Any, take: Callable[[], bool], run: Callable[[], None]) ->
 
 
 def _place_last(loop: Any, index: int) -> None:
-    """Of the callbacks that are ready, put the last one in the place of the `index`-th."""
+    """Move the last of the ready callbacks to position `index`."""
     ready = loop._ready
     if index < len(ready):
         ready.insert(index, ready.pop())
 
 
 def _advance(loop: Any, future: Any, index: int) -> None:
-    """Of the callbacks that are ready, put that of the task that waited for this future in the place of the `index`-th,
-    unless it comes earlier already.
+    """Move the ready callback of the task that waited for this future to position `index`, unless it is already at an
+    earlier one.
     """
     ready = loop._ready
     for at, handle in enumerate(ready):
@@ -189,7 +190,7 @@ def _advance(loop: Any, future: Any, index: int) -> None:
 
 
 def _unschedule(loop: Any, timer: Any) -> None:
-    """Take it out of the loop's heap. By identity: handles are equal where their times are."""
+    """Remove the timer from the loop's heap. Compares by identity, because handles with equal times are equal."""
     heap = loop._scheduled
     at = next((n for n, one in enumerate(heap) if one is timer), None)
     if at is not None:
@@ -228,7 +229,7 @@ def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
             head, log = order_slot.active(), points.active()
             if (head is None and log is None) or _is_ours():
                 return original(self, callback, *args, context=context)
-            # The end of a job is reported by its own lane, whichever thread delivers it.
+            # The lane of a job reports the job's end, in whichever thread the callback runs.
             source = getattr(args[-1], "__dict__", None) if args else None
             lane = (source or {}).get(lanes.OF_JOB) or lanes.current.get()
             number, is_own = lane.count(points.SOON), handles._get_running_loop() is self
@@ -239,7 +240,7 @@ def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
             if place is None or place.passed:
                 return original(self, callback, *args, context=context)
             if is_own:
-                # It has its place among the callbacks of the loop already, as with `call_soon`.
+                # Called in the loop's own thread, so the callback's order is fixed, as with `call_soon`.
                 state_of(self).come(place)
                 return original(self, _passing, self, place, callback, args, context=context)
             self._check_closed()

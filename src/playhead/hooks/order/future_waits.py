@@ -1,7 +1,7 @@
-"""`concurrent.futures.wait`: how many jobs were done when the program learnt of it.
+"""Let `concurrent.futures.wait` find as many jobs done in a replay as in the recorded run.
 
 Jobs end while the program computes between two waits. In a replay time stands still meanwhile, so the next wait would
-find fewer of them done than on the tape. Knows `wait`; the end of a job is a point of its own (`lane_hooks`).
+find fewer of them done than on the tape. Knows `wait`; the end of a job is a separate point (`lane_hooks`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     need(module, "wait", "ALL_COMPLETED")
     original = module.wait
     made = _wait(original, module.ALL_COMPLETED)
-    # Also where it was copied to: `from concurrent.futures import wait`.
+    # Also replaces copies: `from concurrent.futures import wait`.
     for holder in holders("wait", original):
         patches.replace(holder, "wait", lambda _: made)
 
@@ -31,7 +31,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _wait(original: Callable[..., Any], everything: str) -> Callable[..., Any]:
     def wait(fs: Any, timeout: float | None = None, return_when: str = everything) -> Any:
         is_program = OWNERS[sys._getframe(1).f_code.co_filename] == PROGRAM
-        # The thread of an event loop must not wait for a place: its tasks could not come to theirs.
+        # The thread of an event loop must not wait for a place: its tasks could not reach their own places.
         if not is_program or not order_slot.is_kept() or order_slot.loop_here() is not None:
             return original(fs, timeout, return_when)
         # Jobs that ended before this place have passed theirs, so `original` finds them done.

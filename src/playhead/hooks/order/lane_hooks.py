@@ -1,6 +1,6 @@
 """Carry lanes into tasks of asyncio and trio, threads and executors. Knows where Python starts them.
 
-Guests: installed once, idempotent, and `uninstall` puts back the very objects that were there.
+Installing is idempotent, and `uninstall` restores the original objects.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _POOL = "concurrent.futures.thread"
 # The attribute of a future that has the lane of its job and the variables that the job inherited.
 _LUGGAGE = "_playhead_luggage"
-# As C has it: a replay hooks this method for the program.
+# The original method in C: a replay replaces it for the program.
 _acquire = type(_thread.allocate_lock()).acquire
 _numbers = count(1)
 _originals: list[tuple[type, str, Any]] = []
@@ -53,15 +53,15 @@ def _hook_asyncio(module: ModuleType) -> None:
 def _hook_executor(module: ModuleType) -> None:
     _replace(module.ThreadPoolExecutor, "submit", _carry_job)
     future = module._base.Future
-    # Private: without it callbacks of all jobs share the lane of the pool, and print in any order.
+    # A private method. Without this hook the callbacks of all jobs share the lane of the pool, and print in any order.
     if hasattr(future, "_invoke_callbacks"):
         _replace(future, "_invoke_callbacks", _carry_callbacks)
         _endings.are_seen = True
 
 
 def _hook_trio(module: ModuleType) -> None:
-    # `start_soon` and `start` of a nursery both end here. Private: without it trio's tasks share the lane of
-    # their parent, and a replay cannot tell which of them closed its answer first.
+    # `start_soon` and `start` of a nursery both call this private method. Without this hook trio's tasks share the
+    # lane of their parent, and a replay cannot tell which of them closed its answer first.
     runner = getattr(sys.modules.get(f"{module.__name__}._core._run"), "Runner", None)
     if runner is not None and hasattr(runner, "spawn_impl"):
         _replace(runner, "spawn_impl", _carry_trio_task)
@@ -92,8 +92,8 @@ def _replace(owner: type, name: str, wrap: Callable[[Any], Any]) -> None:
 
 def _carry_task(create_task: Callable[..., Any]) -> Callable[..., Any]:
     def carried(loop: Any, coro: Any, **options: Any) -> Any:
-        # A task made while no loop runs is the program's own main: it is not a branch of anything.
-        # A context given by the caller is the caller's business.
+        # A task that is made while no loop runs is the program's main task: it stays in the current lane. A context
+        # that the caller gives is not changed.
         if options.get("context") is not None or not loop.is_running():
             return _numbered(create_task(loop, coro, **options))
         token = lanes.current.set(lanes.current.get().child())
@@ -107,17 +107,17 @@ def _carry_task(create_task: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _numbered(task: Any) -> Any:
-    """Sets of tasks iterate in the order of these numbers (`task_sets`)."""
+    """Give the task a number. Sets of tasks iterate in the order of these numbers (`task_sets`)."""
     try:
         setattr(task, lanes.NUMBER, next(_numbers))
     except AttributeError:
-        return task  # of the program's own class, with slots
+        return task  # its class has slots
     return task
 
 
 def _carry_trio_task(spawn: Callable[..., Any]) -> Callable[..., Any]:
     def carried(self: Any, *args: Any, **options: Any) -> Any:
-        # The program's own main task and those of trio itself are not a branch of anything.
+        # The program's main task and the tasks of trio itself stay in the current lane.
         is_internal = options.get("system_task") or getattr(self, "main_task", None) is None
         if is_internal or options.get("context") is not None:
             return spawn(self, *args, **options)
@@ -137,7 +137,7 @@ def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
         if getattr(getattr(self, "_target", None), "__module__", None) == _POOL:
             return start(self)
         if getattr(self, "_ident", None) is not None:
-            return start(self)  # running already: start() says so
+            return start(self)  # already started: start() raises
         luggage, run, own = lanes.pack(), self.run, self.__dict__.get("run")
         # A target that is `copy_context().run` would bring the lane of the thread that copied the context.
         target, args = getattr(self, "_target", None), getattr(self, "_args", ())
@@ -182,14 +182,14 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
                 return fn(*args, **kwargs)
             finally:
                 lanes.own_thread(None)
-                # Others learn now that the job is done.
+                # From here on other lanes can learn that the job is done.
                 order_slot.wait_for(points.DONE)
                 _endings.note()
                 for token in before:
                     lanes.reset(token.var, token)
 
         future = submit(self, in_lane, *args, **kwargs)
-        # The end of the job is reported by this lane, in whichever thread the report runs.
+        # The lane of the job reports the job's end, in whichever thread that runs.
         future.__dict__[lanes.OF_JOB] = luggage[0][1]
         future.__dict__[_LUGGAGE] = luggage
         return future
@@ -198,27 +198,27 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
 
 
 class _Endings:
-    """Admits one ending job at a time, from the note of its point until its future has the result.
+    """Lets one job end at a time, from noting its point until its future has the result.
 
-    Without it a thread that has noted its point may have to wait for the interpreter. Another job ends meanwhile, and
-    the program learns of that one first.
+    Otherwise a thread that has noted its point may have to wait for the interpreter. Another job could end meanwhile,
+    and the program would learn of that one first.
     """
 
-    # A thread that never gives its future the result must not stop the others: recording fails open.
+    # A thread that never sets the result of its future must not block the others: recording fails open.
     _LONGEST_S = 1.0
 
     def __init__(self) -> None:
-        # Whether `end` is called.
+        # Whether the hook that calls `end` is installed.
         self.are_seen = False
         self.start_anew()
 
     def start_anew(self) -> None:
-        """In a forked child: the thread that held the lock is not here."""
+        """Make a new lock, also in a forked child, which lacks the thread that held the old one."""
         self._lock = _thread.allocate_lock()
         self._holder: int | None = None
 
     def note(self) -> None:
-        """The job of this thread is done, as far as it is a point. `end` follows."""
+        """Note the point at which the job of this thread is done. Block other ending jobs until `end` is called."""
         if points.active() is None:
             return
         if self.are_seen and _acquire(self._lock, True, self._LONGEST_S):
@@ -226,7 +226,7 @@ class _Endings:
         order_slot.happened(points.DONE)
 
     def end(self) -> None:
-        """The future of the job has its result."""
+        """Let the next job end: the future of this thread's job has its result."""
         if self._holder == _thread.get_ident():
             self._holder = None
             self._lock.release()
@@ -237,17 +237,17 @@ os.register_at_fork(after_in_child=_endings.start_anew)
 
 
 def _carry_callbacks(invoke: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The thread that ends a job calls the callbacks of its future, in the lane of the job.
+    """Call the callbacks of a job's future in the lane of the job, in the thread that ends it.
 
-    The callbacks belong to the same tool as the job. Otherwise the end of a job of a tool would be a point of the
-    program whenever the job ends after its task began to wait for it. A replay does not run the tool, so it would
-    never come to that point.
+    The callbacks belong to the same tool as the job. Otherwise the end of a tool's job would be a point of the program
+    whenever the job ends after its task began to wait for it. A replay does not run the tool, so it would never reach
+    that point.
     """
 
     def invoked(self: Any) -> None:
         _endings.end()
         luggage = self.__dict__.get(_LUGGAGE)
-        # A program that cancels a job calls them in its own lane.
+        # If the program cancels the job, the callbacks run in the lane that cancels it.
         if luggage is None or not self._done_callbacks or self.cancelled():
             return invoke(self)
         tokens = lanes.unpack(luggage)
@@ -264,10 +264,10 @@ def _carry_callbacks(invoke: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _contexts_of(fn: Any, args: tuple[Any, ...]) -> Iterator[Context]:
-    """The contexts that a job brings along (`submit(copy_context().run, …)`, to_thread, LangChain).
+    """Yield the contexts in which a job runs its function (`submit(copy_context().run, …)`, to_thread, LangChain).
 
-    They hide the lane that is set around them, so the lane goes inside. LangGraph brings two, one inside the other:
-    `partial(context.run, other.run, function)`.
+    The lane must be set in these contexts, because they hide the lane that is set outside. LangGraph uses two, one
+    inside the other: `partial(context.run, other.run, function)`.
     """
     parts = (fn.func, *fn.args, *args) if isinstance(fn, partial) else (fn, *args)
     for part in parts:

@@ -1,12 +1,12 @@
-"""Locks of the program in a replay: each lane takes a lock where it did on the tape.
+"""Replay the order in which lanes acquire the program's locks.
 
-The tape says for each lock which lane took it the first time, the second time, and so on (`noted_locks`). A lane
-that is not the next one waits until the lane before it has given the lock back.
+The tape has, for each lock, which lane acquired it the first time, the second time, and so on (`noted_locks`). A lane
+that is not the next one waits until the lanes before it have released the lock.
 
-A tape without locks (recorded on a machine without a compiler) leaves a guess. A lock that threads hold while they
-print, ask or hand something over decides the order of these points. So a thread takes such a lock only when
-its own next point on the tape is due: then no other thread has to come first. A line of the program that has
-taken its lock many times without passing a point under it takes it at once from then on: the wait is slow, and
+A tape that was recorded on a machine without a compiler has no locks, so a replay has to guess. A lock that threads
+hold while they print, make a call or use a queue decides the order of these points. So a thread acquires a lock only
+when its own next point on the tape is due: then no other thread has to come first. A line of the program that has
+acquired a lock many times without passing a point under it acquires it at once from then on: waiting is slow, and
 orders nothing there.
 """
 
@@ -25,11 +25,11 @@ from playhead.replay.points_table import Place
 if TYPE_CHECKING:
     from playhead.replay.playhead import Playhead
 
-# The place of a wait that is for another lane, and not for a point: later than all of the tape.
+# The place of a thread that waits for another lane, and not for a point. It is later than every place on the tape.
 _AFTER_ALL = Place("", 0, [0, 0, 0, "", "lock"])
 _AFTER_ALL.rank = sys.maxsize
 
-# How often in a row each line of the program has held a lock without passing a point, up to the limit.
+# For each line of the program: how often in a row it has held a lock without passing a point.
 _idle: dict[tuple[Any, int], int] = {}
 _MOST_IDLE = 100
 # The locks that each thread holds: the lock, the line that took it, and the next point at that time.
@@ -39,20 +39,22 @@ _held: dict[int, list[tuple[Any, tuple[Any, int], Any]]] = {}
 _PRINTERS = frozenset({"logging", "loguru", "tqdm"})
 _printers: dict[str, bool] = {}
 
-# For which lane each thread works; None or nothing: what it takes is not counted.
+# The lane that each thread works for. If it is None or missing, the thread's locks are not counted.
 _owners: dict[int, lanes.Lane | None] = {}
 _named: WeakKeyDictionary[Any, LockTurns] = WeakKeyDictionary()
 
 
 class LockTurns:
-    """Whose turn it is to take one lock. `runs`: from which time on which lane took it."""
+    """The order in which lanes acquire one lock. `runs` has the number of an acquisition, and the lane that acquired
+    the lock from then on.
+    """
 
     def __init__(self, runs: list[tuple[int, str]]) -> None:
         self._runs = runs
         self._at = 0
         self._count = 0
         self._gates: dict[str, Gate] = {}
-        # The program has changed: the tape does not say any more whose turn it is.
+        # Whether the program has departed from the tape, so that the next lane is not known.
         self._is_lost = not runs
 
     def wait(self, head: Playhead, lane: str) -> None:
@@ -60,11 +62,11 @@ class LockTurns:
         if self._is_lost or self._next() == lane:
             return
         gate = self._gates[lane] = Gate(_AFTER_ALL, is_before=True)
-        # Looked at again: it may have been given back since, by a thread that saw no gate.
+        # Test again: a thread may have released the lock before it could see the gate.
         if self._next() != lane:
             head.time.wait_at(gate)
         self._gates.pop(lane, None)
-        # Every thread waits, and none of them is the one whose turn it is.
+        # True if every thread waits and the next lane is not among them.
         self._is_lost = self._next() != lane
 
     def take(self) -> None:
@@ -76,7 +78,7 @@ class LockTurns:
             gate.open()
 
     def _next(self) -> str:
-        """The lane that took it the next time on the tape."""
+        """Return the lane that acquires the lock next on the tape."""
         runs, at = self._runs, self._at
         while at + 1 < len(runs) and runs[at + 1][0] <= self._count + 1:
             at += 1
@@ -85,14 +87,14 @@ class LockTurns:
 
 
 def know(lock: Any, name: str) -> None:
-    """The program has made this lock."""
+    """Register a lock that the program has made."""
     head = order_slot.active()
     if head is not None and head.table.has_locks:
         _named[lock] = LockTurns(head.table.lock_runs(name))
 
 
 def own_thread(lane: lanes.Lane | None) -> lanes.Lane | None:
-    """This thread works for that lane from now on; the lane before."""
+    """Set the lane that this thread works for, and return the previous one."""
     me = _thread.get_ident()
     before = _owners.get(me)
     _owners[me] = lane
@@ -100,7 +102,7 @@ def own_thread(lane: lanes.Lane | None) -> lanes.Lane | None:
 
 
 def before_acquire(lock: Any) -> None:
-    """A thread of the program is about to take a lock."""
+    """Wait until it is this thread's turn to acquire the lock."""
     head = order_slot.active()
     if head is None or not lanes.have_threads() or lanes.is_carried():
         return
@@ -116,19 +118,19 @@ def before_acquire(lock: Any) -> None:
         return
     place = head.ahead(lanes.current.get().name)
     most = _MOST_IDLE if type(line[0]) is not int else 1
-    # The thread of an event loop does not wait here: its other tasks could not come to their points.
+    # The thread of an event loop does not wait here: its other tasks could not reach their points.
     if place is not None and _idle.get(line, 0) < most and order_slot.loop_here() is None:
         head.await_turn(place)
     _held.setdefault(_thread.get_ident(), []).append((lock, line, place))
 
 
 def _file_of(frame: Any) -> str:
-    """Empty where code in C takes a lock while an object is finalised: no Python function is around it."""
+    """Return the file of a frame. Empty if C code acquires a lock while an object is finalised: there is no frame."""
     return "" if frame is None else str(frame.f_code.co_filename)
 
 
 def _is_printer(file: str) -> bool:
-    """Return whether this file is of a library that prints under a lock of its own. Such locks are not on the tape."""
+    """Return whether this file belongs to a library that prints under its own lock. The tape lacks these locks."""
     known = _printers.get(file)
     if known is None:
         package = package_of(file) or file.rpartition("/")[0].rpartition("/")[2]
@@ -137,8 +139,10 @@ def _is_printer(file: str) -> bool:
 
 
 def _await_output(head: Playhead) -> None:
-    """If the thread prints next: take the lock when the write is due. A thread that had the lock earlier would keep
-    those from it that print first. The write would block an event loop, too, and for the same points.
+    """If the next point of the thread is a write, wait until the write is due.
+
+    A thread that acquired the lock earlier would block the threads that print before it. An event loop may wait here
+    as well, because the write would block it for the same points.
     """
     place = head.ahead(lanes.current.get().name)
     if place is None or place.what[1] != points.OUTPUT:
@@ -150,7 +154,7 @@ def _await_output(head: Playhead) -> None:
 
 
 def before_restore(lock: Any) -> None:
-    """A thread has waited for a condition, and takes its lock again."""
+    """Wait for the turn of a thread that acquires the lock of a condition again, after it has waited for it."""
     head = order_slot.active()
     if head is not None and head.table.has_locks and not lanes.is_carried():
         turns, lane = _turns(lock)
@@ -159,19 +163,19 @@ def before_restore(lock: Any) -> None:
 
 
 def after_acquire(lock: Any) -> None:
-    """A thread has taken it, for the first time if it may be taken again."""
+    """Count an acquisition of the lock. An RLock that the thread already holds does not count again."""
     turns, lane = _turns(lock)
     if turns is not None and lane is not None:
         turns.take()
 
 
 def after_release(lock: Any) -> None:
-    """The thread has given it back."""
+    """Let the next lane acquire the lock, now that the thread has released it."""
     turns, _ = _turns(lock)
     if turns is not None:
         turns.give_back()
         return
-    # Whether it passed points meanwhile says what to do the next time.
+    # Whether the thread passed a point meanwhile decides whether this line waits the next time.
     held = _held.get(_thread.get_ident())
     if not held or held[-1][0] is not lock:
         return
@@ -186,8 +190,8 @@ def _turns(lock: Any) -> tuple[LockTurns | None, lanes.Lane | None]:
 
 
 def _line_of_program(lock: Any) -> tuple[Any, int] | None:
-    """The line of the program's own code that takes the lock, itself or as that of a condition; None: a
-    library takes it. Above this are `before_acquire` and the hook of the lock.
+    """Return the line of the program that acquires the lock, directly or through a condition; None if a library
+    acquires it. The two frames above this one are `before_acquire` and the hook of the lock.
     """
     frame = sys._getframe(2).f_back
     if frame is None:
@@ -197,5 +201,5 @@ def _line_of_program(lock: Any) -> tuple[Any, int] | None:
         frame = frame.f_back
     if OWNERS[frame.f_code.co_filename] != PROGRAM:
         return None
-    # A waiter on a condition passes its points there, so its lock is looked at once.
+    # A thread passes its points in the wait for a condition, so the lock of a condition is tested once only.
     return (id(lock), 0) if is_condition else (frame.f_code, frame.f_lineno)

@@ -1,12 +1,13 @@
-"""`logging`: the order in which threads log to stdout and stderr.
+"""Keep the order in which threads log to stdout and stderr through `logging`.
 
-A handler holds a lock of its own while it writes. In a replay a thread that holds it and waits for its place in the
-order of the output would keep all others from theirs. So the thread waits for its place before it takes the lock.
+A handler holds its own lock while it writes. In a replay, a thread that holds this lock and waits for the place of its
+write would block all other threads. So the thread waits for its place before it acquires the lock.
 
-A replay opens no connections. So what HTTP libraries log about theirs at level DEBUG is marked on the tape and left out
-in a replay, and the report does not compare it. Left as they are: other levels, and handlers that write elsewhere.
+A replay opens no connections. So messages of level DEBUG that HTTP libraries log about connections are marked on the
+tape, left out in a replay, and not compared by the report. Other levels, and handlers that write elsewhere, are left
+as they are.
 
-Knows `logging.Handler`; the place itself is passed where the stream is written to (`outputs`).
+Knows `logging.Handler`; the place itself is passed in `outputs`, where the stream is written to.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _DEBUG = 10
-# Loggers of libraries that carry requests, below the hooks on clients.
+# Loggers of libraries that transport requests, below the hooks on clients.
 _TRANSPORTS = frozenset({"httpcore", "httpcore2", "urllib3", "h11", "h2", "hpack"})
 
 
@@ -53,7 +54,9 @@ def _handle(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_of_transport(record: Any) -> bool:
-    """What a tool logs is a part of the tool's output, which a replay prints again."""
+    """Return whether an HTTP library logs this about its connections, outside of a tool. The log of a tool is part of
+    the tool's output, which a replay prints again.
+    """
     return (
         record.levelno <= _DEBUG
         and record.name.partition(".")[0] in _TRANSPORTS
@@ -72,7 +75,7 @@ def _mark(original: Callable[..., Any], handler: Any, record: Any) -> Any:
 
 def _await_output() -> None:
     head = order_slot.active()
-    # The thread of an event loop does not wait: its other tasks could not come to their points.
+    # The thread of an event loop does not wait: its other tasks could not reach their points.
     if head is None or not lanes.have_threads() or lanes.is_carried() or order_slot.loop_here():
         return
     place = head.ahead(lanes.current.get().name)

@@ -1,15 +1,16 @@
-"""Locks that the program makes: which lane takes each of them, in which order. Knows `threading.Lock` and
-`RLock`, and our extension module for them.
+"""Record the order in which lanes acquire each lock that the program makes.
 
-While recording, such a lock is one of our extension (`native/locks.c`), which notes when it goes from one lane to
-another: a hook in Python would cost ten times the lock. In a replay it is Python's own, and `locks` lets
-each lane take it where it did on the tape.
+While recording, such a lock has a type of our C extension (`native/locks.c`), which notes when another lane acquires
+it: a hook in Python would cost ten times as much as the lock. In a replay it is Python's own lock, and `locks` keeps
+the recorded order. Without the extension (no compiler), locks are not on the tape, and a replay guesses (see `locks`).
 
-Locks of most installed packages and of the standard library are left alone: a replay does not do most of what they
-guard. Those of database connections that threads share are noted: a replay makes the same statements, and their order
-decides which of them are prepared. So are those under which packages print for several threads, or hand things from one
-thread to another. Left alone are also locks that code in C makes, and those made before the run began. Where there is
-no extension (no compiler), locks are not on the tape, and a replay guesses (see `locks`).
+Locks of the standard library and of most installed packages are left alone: a replay does not repeat most of the work
+that they guard. Three kinds of package locks are recorded. Locks of database connections that threads share: a replay
+makes the same statements, and their order decides which of them are prepared. Locks under which a package prints for
+several threads. Locks under which a package passes objects from one thread to another. Locks that C code makes, and
+locks made before the run began, are left alone as well.
+
+Knows `threading.Lock` and `RLock`, and our extension module for them.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ if TYPE_CHECKING:
 else:
     locks = Later("playhead.hooks.order.locks")  # a recorded program does not load what replays
 
-# The hash of the extension's source, which is part of its file name: an old one is never loaded.
+# The hash of the extension's source. It is part of the file name, so that an old extension is never loaded.
 DIGEST = "5ea3bd934c2f5596"
 _NAME = "_playhead_locks"
 
 # Packages whose locks guard a connection that several threads use.
 _OF_CONNECTIONS = ("/psycopg/", "/langgraph/checkpoint/postgres/")
-# Whose locks are noted besides: those of the program (no package), and of packages that hand things from one thread to
-# another or print for several threads.
+# Owners of the other locks that are recorded: the program (no package), and packages that pass objects from one thread
+# to another or print for several threads.
 _ORDERED = frozenset({None, "janus", "rich"})
 
 _native: Any = None
 
 
 def path(env: Mapping[str, str]) -> str:
-    """Where the compiled extension lies."""
+    """Return the path of the compiled extension."""
     return os.path.join(cache_folder(env), f"locks-{DIGEST}-{os.uname().machine}.abi3.so")
 
 
@@ -82,7 +83,7 @@ def _forget() -> None:
 
 
 def _load() -> Any:
-    """The extension; None: it was not compiled on this machine."""
+    """Return the extension; None if it was not compiled on this machine."""
     global _native  # noqa: PLW0603  one a process
     if _native is None:
         file = path(os.environ)
@@ -92,12 +93,12 @@ def _load() -> Any:
         try:
             _native = _imp.create_dynamic(spec)
         except ImportError:
-            return None  # of another machine, or not whole: without it locks are not on the tape
+            return None  # built on another machine, or incomplete: locks are not recorded
     return _native
 
 
 def _handed_over(name: str, number: int, lane: lanes.Lane) -> None:
-    """A lane has taken a lock that another one had before. Called while the lock is held."""
+    """Record that a lane has acquired a lock that another lane had before. Called while the lock is held."""
     log = points.active()
     if log is not None:
         points.note(lane, f"{points.LOCK}:{name}", None, number)
@@ -112,7 +113,7 @@ def _maker(name: str, condition: CodeType) -> Callable[[Any], Any]:
             lock = None
             frame = sys._getframe(2 if is_builtin else 1)
             if frame.f_code is condition and frame.f_back is not None:
-                frame = frame.f_back  # who makes the condition has made its lock
+                frame = frame.f_back  # the caller that makes the condition
             if _is_program(frame.f_code.co_filename) and not lanes.is_carried():
                 if points.active() is not None and _native is not None:
                     lock = getattr(_native, name)()
@@ -131,7 +132,7 @@ def _maker(name: str, condition: CodeType) -> Callable[[Any], Any]:
 
 
 def _as_type(name: str, original: type, make: Callable[[], Any]) -> Any:
-    """Since 3.13 `threading.Lock` is a type, and programs ask whether something is an instance of it."""
+    """Return a type that makes our locks. Since 3.13 `threading.Lock` is a type, and programs use it in isinstance."""
 
     class Kind(type):
         def __call__(cls) -> Any:

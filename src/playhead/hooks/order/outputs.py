@@ -1,8 +1,8 @@
 """Keep the order in which threads write to stdout and stderr. Knows Python's own text streams.
 
-The stream objects stay the same; only `write` of the instance is replaced. A program without threads decides
-the order of its output itself, and pays nothing. The output of a tool belongs to the tool's call
-(`recording/tool_facts`) and has its place there.
+The stream objects stay the same; only their methods `write` and `flush` are replaced. A program without threads decides
+the order of its output itself, so its writes are not recorded as points. The output of a tool belongs to the tool's
+call (`recording/tool_facts`) and has its place there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Turnstile:
         self.start_anew()
 
     def start_anew(self) -> None:
-        """In a forked child: the thread that held it is not here."""
+        """Make a new lock, also in a forked child, which lacks the thread that held the old one."""
         self.lock = _thread.RLock()
 
 
@@ -106,7 +106,7 @@ def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[
             return put(text, is_point=True)
 
     def write_through(text: str) -> int:
-        # A signal may come before the write or in it: the program has printed the text then.
+        # A signal may arrive before or during the write. In both cases the program has printed the text.
         order_slot.step()
         count = original(text)
         order_slot.step()
@@ -115,7 +115,7 @@ def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[
     def put(text: str, *, is_point: bool = False) -> int:
         settle = order_slot.settle_children
         if settle is not None:
-            # A child that inherits the stream has written up to here; what follows is the program's own.
+            # The output up to here is from children that inherit the stream; the program's own follows.
             settle(fd, None)
         elif is_point:
             order_slot.happened(points.OUTPUT)

@@ -1,7 +1,7 @@
-"""`multiprocessing.connection.wait` and `poll`: which pipes had something to read when the program looked.
+"""Record which pipes were ready when the program called `multiprocessing.connection.wait` or `poll`.
 
-The other processes of a run do their work again in a replay, in any order. So the program that waits for several pipes
-gets those that were ready then, as soon as they are ready again.
+The other processes of a run do their work again in a replay, in any order. So a program that waits for several pipes
+gets the ones that were ready in the recorded run, as soon as they are ready again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _is_noted() -> bool:
-    """Return whether the program itself waits. Pools of the standard library have an order of their own
-    (`worker_results`).
-    """
+    """Return whether the program itself waits. `worker_results` orders the pools of the standard library."""
     return OWNERS[sys._getframe(2).f_code.co_filename] == PROGRAM and order_slot.is_kept()
 
 

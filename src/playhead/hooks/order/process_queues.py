@@ -1,11 +1,11 @@
-"""Items of a `multiprocessing.Queue` that several processes fill, in the order in which the program got them.
+"""Keep the order in which the program gets items from a `multiprocessing.Queue` that several processes fill.
 
 The other processes of a run do their work again in a replay, in any order. So the tape has a digest of each item that
-the program got. In a replay an item that arrives early is kept until it is due. An item whose content differs in each
-run (it has a process id, for example) never comes: the items then come as they arrive.
+the program got. A replay keeps an item that arrives early until it is due. An item whose content differs in each run
+(it has a process id, for example) never matches its digest. From then on the replay returns items as they arrive.
 
-Only the process that made the queue is ordered. Processes that share a queue of tasks would wait for items that
-another one has taken.
+Only the process that made the queue gets its items in order. If several processes take tasks from one queue, each
+would wait for items that another one has taken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _EARLY = "_playhead_early"
 _FILES = ("multiprocessing/queues.py", "multiprocessing\\queues.py")
-# How long the clock of a replay waits for an item that should come, once nothing else can happen.
+# How long a replay waits for the due item, in its own time, while other items have arrived.
 _LONGEST_S = 1.0
 
 
@@ -35,11 +35,13 @@ class _Early:
 
     def __init__(self) -> None:
         self.items: list[tuple[int | None, Any]] = []
-        # An item of the tape has not come: the rest comes as it arrives.
+        # Whether a due item has not arrived: from then on items are returned as they arrive.
         self.is_lost = False
 
     def take(self, digest: int | None) -> list[Any]:
-        """The first item with this digest, without one the first of all; empty: there is none."""
+        """Remove and return the first item with this digest (None: the first item of all), in a list; empty if there
+        is none.
+        """
         for at, (known, item) in enumerate(self.items):
             if digest is None or known == digest:
                 del self.items[at]
@@ -100,7 +102,7 @@ def _get(
 
 
 def _is_noted(queue: Any, frame: FrameType) -> bool:
-    """Return whether the program itself asks for an item, in the process that made the queue."""
+    """Return whether the program itself gets the item, in the process that made the queue."""
     if frame.f_code.co_filename.endswith(_FILES) and frame.f_back is not None:  # `get_nowait`
         frame = frame.f_back
     is_program = OWNERS[frame.f_code.co_filename] == PROGRAM

@@ -1,6 +1,7 @@
-"""Items that threads hand over through `queue.Queue`. Knows where the queue holds its mutex.
+"""Keep the order in which threads put and get items of a `queue.Queue`. Knows where the queue holds its mutex.
 
-A point is noted under the mutex: after `get` has returned, two threads may swap theirs.
+A point is noted while the mutex is held. After `get` has returned, two threads could note their points in the wrong
+order.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def _put(original: Callable[..., None], full: type[Exception]) -> Callable[..., 
 
 
 def _is_internal(frame: FrameType) -> bool:
-    """Return whether a client library keeps its connections in this queue, or the standard library its work: their
-    order is decided elsewhere, and a replay does not repeat all of it.
+    """Return whether a library uses this queue: a client for its connections, or the standard library for its work.
+    Other points decide their order, and a replay does not repeat all of it.
     """
     if frame.f_code.co_filename == _QUEUE:  # `get_nowait` and `put_nowait`
         frame = frame.f_back or frame

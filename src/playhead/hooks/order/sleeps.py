@@ -1,4 +1,4 @@
-"""`time.sleep` of a thread. Recording notes when it returns; in a replay `ambient.waiting_threads` waits."""
+"""Record when `time.sleep` returns in a thread. In a replay, `ambient.waiting_threads` does the waiting."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
         original(seconds)
         if points.active() is None or lanes.is_carried():
             return
-        # `Popen.wait(timeout)` sleeps between two looks at its child; in a replay it waits for the child.
-        caller = sys._getframe(2).f_globals.get("__name__")  # above are this hook and `Builtin`
+        # `Popen.wait(timeout)` sleeps between two polls of its child; in a replay it waits for the child instead.
+        caller = sys._getframe(2).f_globals.get("__name__")  # frames 0 and 1: this hook, `Builtin`
         if caller != "subprocess":
             order_slot.happened(points.SLEPT)
 

@@ -1,8 +1,8 @@
-"""Sets of asyncio tasks, and of tasks and cancel scopes of anyio, in the order in which these were made.
+"""Make sets of asyncio tasks, and of anyio's tasks and cancel scopes, iterate in the order in which these were made.
 
-A set of tasks iterates by address, which differs from run to run: which task `as_completed` starts first,
-which one a task group cancels first. Here they iterate in the order in which the tasks were made, while recording and
-in a replay. Knows where asyncio hands out such sets, and where anyio keeps its own.
+A plain set of tasks iterates in the order of memory addresses, which differs from run to run. That order decides which
+task `as_completed` starts first, and which one a task group cancels first. So the sets are replaced, while recording
+and in a replay. Knows where asyncio returns such sets, and where anyio keeps its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TaskSet(set[Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(in_order(set.__iter__(self)))
 
-    # `all_tasks() - {current_task()}` and `pending | {task}`: a set would return a plain set.
+    # For `all_tasks() - {current_task()}` and `pending | {task}`: the inherited methods return a plain set.
     def __sub__(self, other: Any) -> Any:
         return _as_tasks(super().__sub__(other))
 
@@ -41,7 +41,7 @@ class TaskSet(set[Any]):
         return _as_tasks(super().union(*others))
 
     def pop(self) -> Any:
-        """The one that was made first."""
+        """Remove and return the task that was made first."""
         first = next(iter(self), None)
         if first is None:
             return super().pop()  # raises
@@ -83,7 +83,7 @@ def in_order(tasks: Iterable[Any]) -> list[Any]:
 
 
 def _number(task: Any) -> int:
-    """The place of this task in the order in which tasks were made. Where it has no number, the one in its name."""
+    """Return the number of this task in the order in which tasks were made; if it has none, the number in its name."""
     made = getattr(task, lanes.NUMBER, None)
     if type(made) is int:
         return made
@@ -101,7 +101,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _replace(patches: Patches, module: ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
-    """Also where it was copied to: `from asyncio import wait`."""
+    """Replace a function in its module and in those that copied it (`from asyncio import wait`)."""
     original = getattr(module, name)
     made = wrap(original)
     for holder in holders(name, original):
@@ -126,7 +126,7 @@ def _all_tasks(original: Callable[..., Any]) -> Callable[..., Any]:
 def _as_completed(original: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
     def as_completed(fs: Any, **options: Any) -> Any:
         if isinstance(fs, (list, tuple)) and module.events._get_running_loop() is not None:
-            # It would make tasks of coroutines in the order of a set.
+            # The original would start coroutines as tasks in the order of a plain set.
             fs = [module.ensure_future(one) for one in dict.fromkeys(fs)]
         return original(fs, **options)
 
@@ -149,7 +149,7 @@ def hook_groups(module: ModuleType, patches: Patches) -> None:
 
 
 def hook_anyio(module: ModuleType, patches: Patches) -> None:
-    """`module` is anyio._backends._asyncio. A scope cancels its tasks, then those of the scopes inside it."""
+    """`module` is anyio._backends._asyncio. A scope cancels its own tasks first, then those of its child scopes."""
     need(module, "CancelScope", "TaskGroup")
     for owner, names in (
         (module.CancelScope, ("_tasks", "_child_scopes")),

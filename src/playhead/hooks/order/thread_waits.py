@@ -1,7 +1,7 @@
-"""Semaphores, events, barriers and conditions of `threading`: which thread learns of them when.
+"""Keep the order in which threads return from waits for semaphores, events, barriers and conditions of `threading`.
 
-These classes are written in Python, so a hook costs little beside them. Locks are in C, and a hook in
-Python would cost ten times the lock: while recording they are left alone (docs/determinism.md).
+These classes are written in Python, so a hook adds little to their cost. Locks are in C, and a hook in Python would
+cost ten times as much as the lock. So these hooks leave locks alone while recording (docs/determinism.md).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TIMERS: list[CodeType] = []
 def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is threading."""
     need(module, "Semaphore", "Event", "Barrier", "Condition", "Timer")
-    # A timer waits for the program: in a thread of its own, whose first frame this is.
+    # A `Timer` waits on behalf of the program, in its own thread. `Timer.run` is the frame that waits there.
     _TIMERS.append(module.Timer.run.__code__)
     need(module.Semaphore, "acquire", "__enter__")
     acquire = _acquire(module.Semaphore.acquire)
@@ -38,7 +38,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def _is_program(frame: FrameType) -> bool:
     """Return whether the program itself waits. The standard library's own threads are not ordered: a pool that
-    waits for its turn would wait for itself.
+    waited for its turn would wait for itself.
     """
     return OWNERS[frame.f_code.co_filename] == PROGRAM or frame.f_code in _TIMERS
 

@@ -1,7 +1,7 @@
-"""trio runs the tasks of a batch in random order, or in reverse. Recorded runs and replays keep the order.
+"""Make trio run the tasks of a batch in a fixed order, while recording and in a replay.
 
-Batches in a replay are not those of the recording, so the random numbers cannot come from the tape. Knows
-trio's private generator.
+trio shuffles or reverses a batch with random numbers. These cannot come from the tape, because the batches of a replay
+are not those of the recording. Knows trio's private generator.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _InOrder:
-    """In place of a `random.Random`: nothing is reversed, nothing is shuffled."""
+    """Replaces trio's `random.Random`, so that trio never reverses or shuffles a batch."""
 
     def __init__(self, generator: Any) -> None:
         self._generator = generator
@@ -28,7 +28,7 @@ class _InOrder:
         return 1.0
 
     def shuffle(self, tasks: list[Any]) -> None:
-        """They stay as they are."""
+        """Keep the tasks in their order."""
 
 
 def hook(module: ModuleType, patches: Patches) -> None:

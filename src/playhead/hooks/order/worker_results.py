@@ -1,7 +1,7 @@
-"""Results of worker processes, in the order in which the program received them on the tape.
+"""Keep the order in which the program receives the results of worker processes.
 
-Knows the thread of `multiprocessing.pool` that receives results, and that of `ProcessPoolExecutor`. The
-worker processes themselves run as they like: a result that arrives early is kept until it is due.
+The worker processes run in any order in a replay; a result that arrives early is kept until it is due. Knows the
+threads of `multiprocessing.pool` and of `ProcessPoolExecutor` that receive results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Due:
-    """Results that have arrived, given out in the order of the tape."""
+    """Holds results that have arrived, and returns them in the order of the tape."""
 
     def __init__(self) -> None:
         self._lane = lanes.current.get()
@@ -31,9 +31,7 @@ class _Due:
         self._kept[key] = result
 
     def take(self) -> Iterator[Any]:
-        """The results that are due by now. A result that is not on the tape is due at once, after those that
-        are.
-        """
+        """Yield the results that are due now. Results that are not on the tape follow after all taped ones."""
         while self._next in self._kept:
             result = self._kept.pop(self._next)
             if (head := order_slot.active()) is not None and self._place is not None:
@@ -121,7 +119,7 @@ def hook_executor(module: ModuleType, patches: Patches) -> None:
             for one in [*due.take()]:
                 original(self, one)
             if len(due) and len(due) >= len(self.pending_work_items):
-                # Nothing else can arrive: the program has changed.
+                # No other result can arrive, so the due one never will: the program has changed.
                 for one in [*due.take_all()]:
                     original(self, one)
             return None

@@ -1,12 +1,12 @@
-"""asyncio's subprocesses: their stdin, and the iteration of the loop in which a replay feeds their output.
+"""Record the stdin of asyncio's subprocesses, and feed their output in the recorded iteration of the loop.
 
-asyncio gives `Popen` one end of a socket pair as stdin, and puts the other end into the place where `Popen` would
-have put a pipe. The rest of such a child is `Popen`'s (`process.popen`).
+asyncio gives `Popen` one end of a socket pair as stdin, and sets the other end as the attribute in which `Popen` would
+keep a pipe. `process.popen` handles the rest of such a child.
 
 In a replay the loop does not wait for a pipe to become readable: another thread would fill it, some iterations too
 early or too late. The loop waits for the place of each piece on the tape, as it does for timers. There the player
-writes that one piece into the pipe, and the transport reads it in the same callback. So the program gets the pieces
-that it got then, each in its iteration of the loop.
+writes that one piece into the pipe, and the transport reads it in the same callback. So the program gets the recorded
+pieces, each in the recorded iteration of the loop.
 """
 
 from __future__ import annotations

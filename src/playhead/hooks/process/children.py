@@ -1,7 +1,7 @@
 """Let a Python child process join the run. Knows the slot for this; `launch/guest` fills it.
 
-A caller may give the child an environment of its own (MCP's stdio client passes on six variables) or start it
-with `-I`: so the variables that make it join are added each time a process is started.
+A caller may give the child a separate environment (MCP's stdio client passes on six variables) or start it with `-I`.
+So the variables that make it join are added each time a process is started.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 _carrier: Carrier | None = None
-# Tells the variables that children inherit and `os.environ` does not show.
+# Returns the variables that children inherit and that `os.environ` does not show.
 _standing: Callable[[], Mapping[str, str]] = dict
 
 
 def set_carrier(carrier: Carrier | None) -> None:
-    """`carrier(argv, env, call_ref)` gives the argv and env with which the child joins; an env of
-    None is the parent's own. None in place of a carrier: children are left alone.
+    """Set the carrier: `carrier(argv, env, call_ref)` returns the argv and env with which the child joins the run. An
+    env of None is that of the parent. A carrier of None leaves children alone.
     """
     global _carrier  # noqa: PLW0603  one a process, as the deck is
     _carrier = carrier
@@ -43,7 +43,7 @@ def set_standing(standing: Callable[[], Mapping[str, str]]) -> None:
 
 
 def ref_of(crossing: Crossing) -> str | None:
-    """The name of a call in its run, which is the parent of a child's segment."""
+    """Return the name of a call in its run. The call is the parent of the child's segment."""
     if crossing.seq is None:
         return None
     return f"{crossing.deck.recorder.segment}:{crossing.seq}"
@@ -52,7 +52,7 @@ def ref_of(crossing: Crossing) -> str | None:
 def carry(
     argv: Sequence[str], env: Mapping[Any, Any] | None, crossing: Crossing
 ) -> tuple[list[str], Env]:
-    """The argv and env to start a child with; `(argv, None)` means: as the caller had it."""
+    """Return the argv and env to start a child with. An env of None means that of the caller."""
     words, ref = list(argv), ref_of(crossing)
     carrier = crossing.deck.carrier or _carrier
     if carrier is None or ref is None:

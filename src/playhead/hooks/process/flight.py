@@ -1,4 +1,4 @@
-"""A running process: what the program observes of it, reported to the crossing in the order of observation.
+"""Report what the program observes of a running process to the crossing, in the order of observation.
 
 Knows exits, streams and signals as the program observes them; does not know where they are hooked. Besides
 `stdin`, `stdout` and `stderr` the tape has three streams of marks, which tell a replay what the process
@@ -105,11 +105,11 @@ class Flight:
         self.pid = 0
         self.divergence: Divergence | None = None
         self.player: Player | None = None
-        self.sent = sent  # what goes to stdin is in the request already
+        self.sent = sent  # whether the request already has the whole stdin
 
     @property
     def crossing(self) -> Crossing | None:
-        """None: the run is over, or this is a forked copy, so there is nothing to report to."""
+        """The crossing to report to; None if the run is over, or if this is a forked copy of the program."""
         crossing = self._crossing
         return crossing if crossing is not None and deck.is_open(crossing.deck) else None
 
@@ -131,7 +131,7 @@ class Flight:
 
     @_fails_open
     def failed(self, error: BaseException) -> None:
-        """The process could not be started."""
+        """Report that the process could not be started."""
         self._leave_at_exit()
         if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
             facts = {"filename": _name(error.filename)} if isinstance(error, OSError) else {}
@@ -150,7 +150,7 @@ class Flight:
 
     @_fails_open
     def heard(self, stream: str, data: bytes) -> None:
-        """The program has read something."""
+        """Report data that the program has read."""
         if not self._writing or self._held_size > _MOST_HELD:
             self._tell_held()
             self._tell(stream, data)
@@ -161,15 +161,17 @@ class Flight:
             self._tell_held()
 
     def begin_write(self) -> bool:
-        """The program is about to write to the process. How much it will have written is known only
-        afterwards; meanwhile another thread may read the answer, which has to come second.
+        """Note that the program is about to write to the process. Return whether the written data is to be reported.
+
+        The size of the write is known only afterwards. Data that another thread reads meanwhile is held back, because
+        it may be the answer and has to follow the write on the tape.
         """
         self._writing.append(None)
         return self._exit is None and not self.sent
 
     @_fails_open
     def wrote(self, data: bytes, *, counts: bool = True) -> None:
-        """The other half of `begin_write`, whose answer is `counts`."""
+        """Report the data of the write that began with `begin_write`. `counts` is what that method returned."""
         try:
             if counts and data:
                 self._tell_eof()
@@ -181,7 +183,7 @@ class Flight:
 
     @_fails_open
     def ended(self, stream: str, *, closed: bool = False) -> None:
-        """The program has seen the end of a stream, or has closed it."""
+        """Report that the program has seen the end of a stream, or has closed it."""
         is_end = not closed and stream in self._open
         if self._exit is None and self.expected(stream):
             if closed:
@@ -195,12 +197,12 @@ class Flight:
 
     @_fails_open
     def signalled(self, number: int) -> None:
-        """The program has sent a signal."""
+        """Report that the program has sent a signal."""
         if number and self._exit is None:
             self._act("signal", signal_name(number))
 
     def diverged(self, error: Divergence) -> None:
-        """The program does something else with a taped process than it did then."""
+        """End the call with a divergence: the program uses a taped process in another way than in the recorded run."""
         self.divergence = error
         if self.player is not None:
             self.player.give_up()
@@ -208,8 +210,8 @@ class Flight:
             crossing.raised(error)
 
     def check(self, *, waits: bool = False) -> None:
-        """Raise an error that a player's thread has stored. `waits`: the program is about to wait for something
-        that never happens, because the tape ends before it.
+        """Raise an error that a player's thread has stored. If `waits`, the program is about to wait for the process;
+        this is a divergence if the tape ends before the process does.
         """
         if waits and self.divergence is None and self.player is not None and self.player.is_at_end:
             crossing = self.crossing
@@ -227,17 +229,17 @@ class Flight:
 
     @_fails_open
     def exited(self, code: int) -> None:
-        """The program knows how the process ended: its exit code, or minus the signal."""
+        """Report that the program knows how the process ended. `code` is an exit code, or minus the signal."""
         if self._exit is None:
             by_pid.pop(self.pid, None)
-            # Before the exit has its place: a program that knows of the exit may look at what was written.
+            # Before the exit gets its place: a program that knows of the exit may look at the written output.
             self._leave_at_exit()
             self._exit, self._exited_ns = code, self._note_point()
         self._end_if_over()
 
     def _note_point(self) -> int:
-        """The program learns something of the process that is not a piece of a stream: note its place in the
-        order. Returns the time since the call began, by which the tape finds the place.
+        """Note the place in the order at which the program learns something of the process, other than a piece of a
+        stream. Return the time since the call began, by which the tape finds the place.
         """
         now = clock.mono_ns()
         since = now - self._started
@@ -251,16 +253,16 @@ class Flight:
             self._at_exit.pop(0)(self)
 
     def add_facts(self, facts: Mapping[str, Any]) -> None:
-        """Further members of the outcome."""
+        """Add members to the outcome."""
         self._facts.update(facts)
 
     def look(self) -> None:
-        """The program is about to look whether the process has ended."""
+        """Tell the player that the program is about to check whether the process has ended."""
         if self.player is not None and self._exit is None:
             self.player.look(self.pid)
 
     def is_alive(self) -> None:
-        """The program has looked, and the process had not ended yet."""
+        """Note the time at which the program found that the process had not ended yet."""
         self._alive_ns = clock.mono_ns() - self._started
 
     def mute(self) -> None:
@@ -268,7 +270,7 @@ class Flight:
 
     @_fails_open
     def leave(self) -> None:
-        """The run ends before the process, or before the program has read all of it."""
+        """Report that the run ends before the process, or before the program has read all of its output."""
         if self._exit is None:
             if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
                 crossing.left(pid=self.pid)
@@ -291,7 +293,7 @@ class Flight:
         me = _thread.get_ident()
         self._late.append((stream, data))
         if me in self._telling:
-            return  # a signal handler or a finalizer interrupted this: it waits its turn
+            return  # in a signal handler or finalizer that interrupted the loop below, which reports it
         self._telling.add(me)
         try:
             while self._late:
@@ -326,7 +328,7 @@ class ProcessAdapter(Adapter):
     flight: Flight
 
     def begin(self, crossing: Crossing, *, sent: bool = False) -> Flight:
-        """`sent`: the request has all that goes to stdin."""
+        """Start the flight. `sent` means that the request already has the whole stdin."""
         flight = self.flight = Flight(crossing, sent=sent)
         return flight
 
@@ -337,7 +339,7 @@ class ProcessAdapter(Adapter):
         self.flight.failed(error)
 
     def taped_start(self, crossing: Crossing) -> Taped:
-        """The taped process; raises the taped error where it could not be started."""
+        """Return the taped process; raise the taped error if it could not be started."""
         taped = crossing.taped
         if taped is None:
             raise AssertionError("only a taped process is served")
@@ -352,7 +354,7 @@ class ProcessAdapter(Adapter):
 
 
 def facts_of(code: int) -> dict[str, Any]:
-    """How a process ended, as facts of its outcome: an exit code, or the signal that killed it."""
+    """Return how a process ended, as facts of its outcome: an exit code, or the signal that killed it."""
     return {"exit_code": code} if code >= 0 else {"signal": signal_name(-code)}
 
 
@@ -372,14 +374,14 @@ def flight_of(crossing: Crossing) -> Flight | None:
 
 
 def leave_all(recorder: Recorder | None = None) -> None:
-    """The run of this recorder ends, or every run of the process: its processes outlive it."""
+    """Report the processes that outlive the run of this recorder; None stands for every run in this process."""
     for flight in list(_unfinished):
         if recorder is None or flight.recorder is recorder:
             flight.leave()
 
 
 class _LeaveAll:
-    """The last words of a run: see `leave_all`."""
+    """Calls `leave_all` when the run of its recorder ends."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -389,7 +391,7 @@ class _LeaveAll:
 
 
 def _forget_all() -> None:
-    """After a fork these are the parent's processes, and its tape is not ours to write."""
+    """Forget all processes in a forked child: they belong to the parent, which reports them on its own tape."""
     for flight in list(_unfinished):
         flight.mute()
     by_pid.clear()

@@ -1,7 +1,7 @@
-"""Processes of `multiprocessing`: part of the program, not of the world.
+"""Record the processes that the program starts with `multiprocessing`. A replay starts them again.
 
-They run the program's own code and exchange pickled objects with it. So the tape shows each of them and how it
-ended, and a replay runs it again. Knows `BaseProcess`; does not know pools.
+They run the program's own code and exchange pickled objects with it, so they are part of the program. The tape has
+each of them and how it ended. Knows `BaseProcess`; does not know pools.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def hook_forkserver(module: ModuleType, patches: Patches) -> None:
-    """Such a process is not our child: it cannot be waited for by its pid."""
+    """Hook processes of a fork server, which are not our children: they cannot be waited for by their pid."""
     need(module, "Popen")
     need(module.Popen, "poll")
     patches.replace(module.Popen, "poll", _poll)
@@ -63,7 +63,7 @@ class _Start(ProcessAdapter):
         self.flight.started(self._process.pid)
 
     def serve(self, crossing: Crossing) -> None:
-        """The process replays its own part: it is started in a replay as well."""
+        """Start the process for real, because it replays its own part of the run."""
         with crossing:
             self.live(crossing)
         self.observe(crossing, None)

@@ -1,5 +1,5 @@
-"""Functions of `os` that concern processes: `system`, `exec*`, signals, waiting, and the descriptors by which a
-program reads from and writes to its children. `spawn*` and `forkpty` have modules of their own.
+"""Hook the functions of `os` for processes: `system`, `exec*`, signals, waits, and the functions that read from and
+write to descriptors of children. `spawn` and `pty_children` hook `spawn*` and `forkpty`.
 
 An `exec*` that succeeds does not return, so its outcome is written before it.
 """
@@ -60,7 +60,7 @@ def hook_exec(module: ModuleType, patches: Patches) -> None:
 
 
 def _exec(with_env: Exec | None, become: Exec) -> Callable[[Exec], Builtin]:
-    """`with_env` is the form of the function that takes an environment; None: it does so itself."""
+    """Wrap an `exec*` function. `with_env` is the variant that takes an environment; None if `original` takes one."""
     return lambda original: Builtin(_executing(original, with_env or original, become))
 
 
@@ -131,7 +131,7 @@ class _Exec(ProcessAdapter):
 
 
 def _is_there(program: str, env: Any) -> bool:
-    """Whether an exec of this program will succeed, as far as that is known before."""
+    """Return whether an exec of this program will succeed, as far as that can be known beforehand."""
     folders = [""] if os.path.dirname(program) else os.get_exec_path(env)
     return any(
         os.access(path := os.path.join(folder, program), os.X_OK) and os.path.isfile(path)
@@ -206,7 +206,7 @@ class _System(Adapter):
 
 
 def _kill(original: Callable[[int, int], None]) -> Callable[[int, int], None]:
-    """Also for `killpg`: a group has the number of the process that leads it."""
+    """Wrap `kill` or `killpg`: a group has the number of the process that leads it."""
 
     def kill(pid: int, number: int, /) -> None:
         flight = by_pid.get(pid)
@@ -255,7 +255,7 @@ def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_running(pid: int) -> bool:
-    """Whether a child has not ended yet; it stays to be waited for."""
+    """Return whether a child has not ended yet. Does not reap the child."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     except OSError:

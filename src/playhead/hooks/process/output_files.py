@@ -1,8 +1,8 @@
-"""Record the output that a child writes past us: into the streams it inherits, or into a file of the program.
+"""Record the output that a child writes directly to the streams it inherits, or to a file of the program.
 
-Inherited streams: the sidecar already records the command's whole output, so only the start and end offsets of the
-child's parts are noted: whenever a child starts or ends, and whenever the program prints while one runs. Files: the
-child writes into the file directly, and the new bytes are read back when it has exited.
+Inherited streams: the sidecar already records the command's whole output. So only the start and end offsets of the
+child's parts are recorded, whenever a child starts or ends, and whenever the program prints while a child runs.
+Files: the new bytes are read from the file when the child has exited.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ else:
 
 
 _gauge: tuple[Path, OutputGauge] | None = None
-# Children that inherit a stream, in the order of their start, and up to where each stream is assigned to one.
+# Children that inherit a stream, in the order of their start; and the offset up to which each stream is assigned.
 _running: list[Inherited] = []
 _seen: dict[str, int] = {}
 # Re-entrant: a signal handler may print.
@@ -40,16 +40,16 @@ _guard = _thread.RLock()
 
 class Inherited:
     """The parts of the command's output that one child wrote: `[stream of the command, from, to, when]`, and
-    `[length, checksum, when]` of what the program itself wrote in between.
+    `[length, checksum, when]` of output in between that the program itself wrote.
 
-    What several children write at the same time cannot be separated. It is assigned to the one that ends next,
-    or to the youngest when the program prints in between: so the whole output is on the tape in its order.
+    Output that several children write at the same time cannot be separated. It is assigned to the child that ends
+    next, or to the youngest one when the program prints in between. So the whole output is on the tape in its order.
     """
 
     def __init__(self, crossing: Crossing, streams: dict[str, int]) -> None:
         self._crossing = crossing
         self._fds = streams
-        # A replay does not start an MCP server, and shows its output all the same: see `ServerOutput`.
+        # A replay does not start an MCP server, but it prints the server's output: see `ServerOutput`.
         self._is_server = crossing.deck.is_inside("mcp")
         self._parts: dict[str, list[list[Any]]] = {}
         with _guard:
@@ -67,7 +67,7 @@ class Inherited:
     def add(
         self, name: str, start: int, end: int, besides: list[int] | None = None
     ) -> Callable[[], None]:
-        """`besides`: length and checksum of what the program itself wrote in there."""
+        """Add a part. `besides` has the length and checksum of the program's own output in it."""
         stream = name if name in self._fds else next(iter(self._fds))
         part = [name, start, end, self._moment(), *([besides] if besides else ())]
         self._parts.setdefault(stream, []).append(part)
@@ -77,7 +77,7 @@ class Inherited:
         return self._crossing.moment(is_shown=self._is_server)
 
     def end(self) -> dict[str, Any]:
-        """Facts for the outcome: `{"wrote": {"stdout": [["stdout", FROM, TO, WHEN], …]}}`."""
+        """Return the facts for the outcome: `{"wrote": {"stdout": [["stdout", FROM, TO, WHEN], …]}}`."""
         with _guard:
             _settle(self)
             _running.remove(self)
@@ -91,11 +91,11 @@ class Inherited:
 
 
 def _settle_around(fd: int, own: bytes | None) -> Callable[[], None] | None:
-    """Before the program writes to this stream (None), and after it. `own`: what it wrote; empty where that is
-    not known, because it waits in a buffer.
+    """Assign the output of children around a write of the program to this stream. Called twice: before the write with
+    None, and after it with the written bytes (empty if they are not known, because they are still in a buffer).
 
-    A child may have written in between, before it or after it, which only the output itself can tell. So there is a
-    place for either on the tape: the second is noted by the function that is returned.
+    A child may have written in between, before or after the program's own bytes; only the output itself shows which.
+    So the tape has a place for either. The returned function records the second place.
     """
     with _guard:
         if own is None:
@@ -112,7 +112,7 @@ def _settle_around(fd: int, own: bytes | None) -> Callable[[], None] | None:
 
 
 def _settle(owner: Inherited | None) -> None:
-    """Assign what children have written since the last time, to `owner` or to the youngest."""
+    """Assign the output since the last call to `owner`, or to the youngest child."""
     for name, fds, now in _positions() if _running else ():
         start = _seen.get(name)
         _seen[name] = now
@@ -122,13 +122,13 @@ def _settle(owner: Inherited | None) -> None:
 
 
 def _heir(fds: set[int]) -> Inherited | None:
-    """The youngest child that inherits one of these descriptors."""
+    """Return the youngest child that inherits one of these descriptors."""
     return next((one for one in reversed(_running) if one.inherits(fds)), None)
 
 
 def _positions() -> list[tuple[str, set[int], int]]:
-    """Each stream of the command, its descriptors (both with `2>&1`) and how much was written to it so far. What
-    cannot be measured at the moment is dropped, and assigned to no child.
+    """Return each stream of the command, its descriptors (both with `2>&1`) and its size so far. Output that cannot be
+    measured at the moment is assigned to no child.
     """
     found: dict[str, tuple[set[int], int]] = {}
     gauge = _gauge_of(_running[-1].run)
@@ -142,13 +142,15 @@ def _positions() -> list[tuple[str, set[int], int]]:
 
 
 def inherited_by(crossing: Crossing) -> Inherited:
-    """The output of a process that inherits both streams and is waited for. The caller calls `end`."""
+    """Follow the output of a process that inherits both streams, and that the caller waits for and then ends."""
     return Inherited(crossing, _streams("inherited", "inherited"))
 
 
 class ServerOutput:
-    """In a replay: what a server wrote to the streams of the command while the program used it. The program does not
-    wait for it; it is printed before the program itself prints, where it was on the tape, and when the server ends.
+    """Prints, in a replay, the output that a server wrote to the streams of the command while the program used it.
+
+    The program does not wait for this output. It is printed at its place on the tape, before the program itself
+    prints, and the rest when the server ends.
     """
 
     def __init__(self, pieces: Iterable[Piece]) -> None:
@@ -158,7 +160,7 @@ class ServerOutput:
         order_slot.show_children = self._show
 
     def _show(self) -> None:
-        """The program is about to print."""
+        """Print the output that is due, because the program is about to print."""
         if self._outer is not None:
             self._outer()
         with _guard:
@@ -175,12 +177,12 @@ class ServerOutput:
             print_again(left)
 
 
-# Reports what a replay prints for a child on a terminal, where nothing else sees it; see `launch/guest/printed`.
+# Gets the output that a replay prints for a child on a terminal. No other code sees it: see `launch/guest/printed`.
 _on_terminal: Callable[[str, bytes], None] | None = None
 
 
 def listen_to_terminal(listener: Callable[[str, bytes], None] | None) -> None:
-    """`listener(stream, data)` is called for output of taped children that goes to the terminal."""
+    """Set the `listener(stream, data)` that gets the output of taped children that goes to the terminal."""
     global _on_terminal  # noqa: PLW0603  one a process
     _on_terminal = listener
 
@@ -191,7 +193,7 @@ def shown_on_terminal(stream: str, data: bytes) -> None:
 
 
 def print_again(pieces: Iterable[Piece]) -> None:
-    """In a replay: print the output that the child wrote to our own streams."""
+    """Print, in a replay, the output that a child wrote to our own streams."""
     for piece in pieces:
         fd = {"stdout": 1, "stderr": 2}.get(piece.stream)
         left = piece.data if fd is not None else b""
@@ -202,7 +204,7 @@ def print_again(pieces: Iterable[Piece]) -> None:
 
 
 def expect_inherited(flight: Flight, crossing: Crossing, stdout: str, stderr: str) -> None:
-    """Before a process starts whose streams are of these kinds."""
+    """Follow the streams that a process inherits, before it starts. `stdout` and `stderr` are kinds of streams."""
     streams = _streams(stdout, stderr)
     if streams:
         lanes.start_writer()
@@ -230,14 +232,13 @@ _read_up_to: dict[Hashable, tuple[int, int]] = {}
 
 
 def expect_file(fd: int, flight: Flight, stream: str) -> None:
-    """`fd` is a regular file that the child writes into: read the new bytes when the child has exited."""
+    """If `fd` is a regular file that the child writes to, read the new bytes when the child has exited."""
     what = os.fstat(fd)
     if not stat.S_ISREG(what.st_mode):
         return
     key = (what.st_dev, what.st_ino)
     start = _position(fd)
-    # The program may close its own descriptor long before the child ends, and it may be one that
-    # cannot be read from.
+    # The program may close its own descriptor long before the child ends, and that descriptor may be write-only.
     ours = os.dup(fd)
     try:
         reader = os.open(f"/dev/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
@@ -262,7 +263,7 @@ def expect_file(fd: int, flight: Flight, stream: str) -> None:
 
 
 def _position(fd: int) -> int:
-    """Where the next byte goes. The child shares our description of the file, and so its offset."""
+    """Return the offset at which the next byte is written. The child shares our open file, and so its offset."""
     at = os.lseek(fd, 0, os.SEEK_CUR)
     return max(at, os.fstat(fd).st_size) if _appends(fd) else at
 

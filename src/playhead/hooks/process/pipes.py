@@ -71,7 +71,7 @@ class Tapped(io.RawIOBase):
         return size
 
     def readall(self) -> Any:
-        """Piece by piece, so that received data is on the tape before the end is reached."""
+        """Read piece by piece, so that received data is on the tape before the end of the stream."""
         pieces: list[bytes] = []
         while True:
             try:
@@ -93,8 +93,8 @@ class Tapped(io.RawIOBase):
             return
         if self._finalizing:
             self._dealloc_warn(self)  # as FileIO warns of itself
-        # Told first: a process may end the moment it sees the end of its stdin, and some other
-        # thread may know of that before this one comes back.
+        # Reported before the file is closed: a process may end as soon as it sees the end of its stdin, and another
+        # thread may learn of that before this one continues.
         if not self._file.closed:
             fd = self._file.fileno()
             (_writes if self._stream == "stdin" else _reads).pop(fd, None)
@@ -106,7 +106,7 @@ class Tapped(io.RawIOBase):
             super().close()
 
     def _patiently(self, read: Callable[[], T]) -> T:
-        """Read; from a process that is only played in such a way that its player knows of it."""
+        """Read. If the process is taped, tell the replay that this thread waits."""
         flight, fd = self._flight, self._file.fileno()
         if flight.player is None:
             return read()
@@ -168,7 +168,7 @@ def _text_over(tapped: Tapped, text: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 def expect(fd: int, flight: Flight, stream: str) -> None:
-    """`fd` is the child's end of something that the program itself holds the other end of."""
+    """Observe a pipe or terminal that the program made. `fd` is the child's end."""
     key = _key_of_child(fd)
     if key is None:
         return
@@ -182,7 +182,7 @@ def expect(fd: int, flight: Flight, stream: str) -> None:
 
 
 def expect_master(fd: int, flight: Flight) -> None:
-    """`fd` is the program's end of a terminal whose other end the child has."""
+    """Observe a terminal whose other end the child has. `fd` is the program's end."""
     key = _key_of_host(fd)
     if key is not None:
         _raw_reads[key] = (flight, "stdout")
@@ -229,8 +229,8 @@ def _key_of_host(fd: int) -> Key | None:
 
 
 def _is_over(fd: int) -> bool:
-    """Whether the other end is closed. Closing then is not the program's own decision: asyncio closes a child's
-    stdin because the child has exited.
+    """Return whether the other end is closed. The program then did not decide to close: asyncio, for example, closes a
+    child's stdin because the child has exited.
     """
     end = select.poll()
     end.register(fd, 0)
@@ -245,9 +245,7 @@ def _access(fd: int) -> int:
 
 
 class Reading:
-    """Stands where `os.read` stood. Not a function: a builtin that is put into a class does not
-    become a method, and neither must this.
-    """
+    """Replaces `os.read`. Not a function: like a builtin, it must not become a method in the body of a class."""
 
     def __init__(self, original: Callable[[int, int], bytes]) -> None:
         self._original = original
@@ -256,7 +254,7 @@ class Reading:
         try:
             data = self._read(fd, length)
         except OSError as error:
-            # Linux says the end of a terminal, all of whose users are gone, in this way.
+            # Linux reports the end of a terminal with this error when all other users have closed it.
             if error.errno == errno.EIO and _raw_reads:
                 _saw(fd, b"")
             raise
@@ -278,7 +276,7 @@ class Reading:
 
 
 class Writing:
-    """Stands where `os.write` stood."""
+    """Replaces `os.write`."""
 
     def __init__(self, original: Callable[[int, Any], int]) -> None:
         self._original = original
@@ -292,7 +290,7 @@ class Writing:
 
 
 class Closing:
-    """Stands where `os.close` stood: a pipe of the program's own has no other end to watch."""
+    """Replaces `os.close`, which is the only place where the close of a pipe that the program made can be seen."""
 
     def __init__(self, original: Callable[[int], None]) -> None:
         self._original = original
@@ -301,7 +299,7 @@ class Closing:
         read, written = _reads.pop(fd, None), _writes.pop(fd, None)
         if _raw_reads or _raw_writes:
             key, access = _key_of_host(fd), _access(fd)
-            # Both ends of a pipe are one pipe: closing the copy of the child's end closes nothing.
+            # Both ends of a pipe have the same key. Closing our copy of the child's end closes no stream.
             if access != os.O_WRONLY:
                 read = _raw_reads.pop(key, read)
             if access != os.O_RDONLY:
@@ -313,7 +311,7 @@ class Closing:
 
 
 def _written(flight: Flight, write: Callable[[Any], N], data: Any) -> N:
-    """Let the program write to its child; the answer is what `write` says."""
+    """Let the program write to its child, report the data, and return the result of `write`."""
     counts = flight.begin_write()
     seen = b""
     try:
@@ -325,7 +323,7 @@ def _written(flight: Flight, write: Callable[[Any], N], data: Any) -> N:
 
 
 def reader_of(fd: Any) -> tuple[Flight, str] | None:
-    """The process and the stream that are read by this descriptor, which is one of `Popen`'s."""
+    """Return the process and the stream that a descriptor of `Popen` reads from."""
     return _reads.get(fd) if type(fd) is int else None
 
 

@@ -1,5 +1,6 @@
-"""The child's ends of the streams of a taped process: output that waits for room, and input that the program sent.
-Knows descriptors and bytes; not the steps of the process.
+"""Write the output and read the input of a taped process, at the child's ends of its streams.
+
+Output that does not fit into a pipe is queued. Knows descriptors and bytes; does not know the steps of the process.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from playhead.replay.matching import fingerprint
 
 # The events of `poll` for a stream whose other end was closed.
 GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
-# As much as a pipe that is not full surely takes without making us wait.
+# A write of this size does not block if `poll` reports that the pipe has room.
 _AT_ONCE = 4096
 
 
@@ -30,12 +31,12 @@ class PlayedStreams:
         # Streams that have come to their end, or that the program has closed.
         self.closed: set[str] = set()
         self._queued = 0
-        # Streams that go to the terminal of the replay, which stays as it is.
+        # Streams that go to the terminal of the replay itself, whose mode is not changed.
         self._inherited: set[str] = set()
 
     def take(self, stream: str, fd: int, size: int | None, *, cooked: bool = False) -> None:
-        """`size`: how much will be written to an end that no other process holds; None: others hold it, too.
-        `cooked`: the tape has what the program wrote, before its terminal translated it.
+        """Take over an end. `size` is the number of bytes that will be written to it; None if other processes hold the
+        end, too. `cooked` means that the tape has the output before its terminal translated it.
         """
         self.ends[stream] = fd
         if size is not None and stream != "stdin":
@@ -54,7 +55,7 @@ class PlayedStreams:
             self._queued += 1
 
     def give(self) -> None:
-        """In taped order while there is room; a stream that is full does not hold up the others."""
+        """Write queued output in taped order while there is room. A full stream does not block the others."""
         ready = set(self.queues)
         while ready:
             stream = min(ready, key=lambda one: self.queues[one][0][0])
@@ -74,7 +75,7 @@ class PlayedStreams:
                 ready.discard(stream)
 
     def _write(self, stream: str, data: memoryview) -> memoryview | None:
-        """The bytes that did not fit; None: the program has closed its end."""
+        """Write, and return the bytes that did not fit; None if the program has closed its end."""
         fd = self.ends[stream]
         at_once = len(data) if stream in self.alone else _AT_ONCE
         while data:
@@ -96,7 +97,7 @@ class PlayedStreams:
         return data
 
     def close(self, stream: str) -> None:
-        """A terminal ends when its last descriptor is closed, so all of them are closed."""
+        """Close a stream. A terminal ends when its last descriptor is closed, so all its descriptors are closed."""
         on_terminal = os.isatty(self.ends[stream])
         for name in [*self.ends] if on_terminal else [stream]:
             if name == stream or os.isatty(self.ends[name]):
@@ -104,7 +105,7 @@ class PlayedStreams:
                 self.closed.add(name)
 
     def watched(self) -> dict[int, int]:
-        """The descriptors by which the program's acts are seen, with the events to poll for."""
+        """Return the descriptors that show the program's actions, with the events to poll for."""
         asked = {}
         # A copy: an event loop may close one meanwhile.
         for stream, fd in self.ends.copy().items():
@@ -115,7 +116,7 @@ class PlayedStreams:
         return asked
 
     def lose(self, fd: int) -> None:
-        """The program has closed the other end of this descriptor."""
+        """Note that the program has closed the other end of this descriptor."""
         for stream, end in self.ends.items():
             if end == fd:
                 self.closed.add(stream)
@@ -123,7 +124,7 @@ class PlayedStreams:
 
 
 def _is_inherited(fd: int) -> bool:
-    """Whether this terminal is that of our own standard streams, and not one that the program made."""
+    """Return whether this is the terminal of our own standard streams, and not one that the program made."""
     device = os.fstat(fd).st_rdev
     for own in (0, 1, 2):
         with suppress(OSError):
@@ -139,7 +140,7 @@ class PlayedInput:
         self._expected = expected
         self._size = 0
         self._lines = 0
-        # All that was sent, once it differs.
+        # All input so far, once it differs from the tape.
         self._odd: bytearray | None = None
 
     def add(self, data: bytes) -> None:
@@ -152,12 +153,12 @@ class PlayedInput:
         self._lines += data.count(b"\n")
 
     def has(self, size: int, lines: int | None) -> bool:
-        """Whether the program has sent so much: bytes, or lines where it ended them."""
+        """Return whether the program has sent this many bytes, or this many whole lines."""
         return self._size >= size or (lines is not None and self._lines >= lines)
 
     def difference(self, size: int) -> tuple[int, str, str] | None:
-        """Where the first `size` bytes differ from those on the tape, and both texts from there. Values that each
-        run makes for itself, such as ids and times, do not count. None: there is no difference.
+        """Return where the first `size` bytes differ from those on the tape, and both texts from there; None if they
+        do not differ. Values that change in every run, such as ids and times, do not count.
         """
         if self._odd is None and self._size >= size:
             return None

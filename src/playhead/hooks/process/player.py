@@ -1,8 +1,8 @@
-"""Play a taped process: real pipes, a real pid, a real exit, but only a stand-in is executed.
+"""Play a taped process: real pipes, a real pid and a real exit, but only a stand-in is executed.
 
-The stand-in (`stand_in`) reads from a pipe of ours how to end. We hold the child's ends of the streams: taped
-output is written as far as there is room before the program gets its process object; the thread of `stage`
-plays the rest. Knows descriptors and the script; does not know `subprocess` or threads.
+The stand-in (`stand_in`) reads from a pipe how to end. The player holds the child's ends of the streams. Before the
+program gets its process object, the player writes as much of the due output as fits into the pipes; the thread of
+`stage` plays the rest. Knows descriptors and the script; does not know `subprocess` or threads.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from playhead.hooks.process.stand_in import StandIn, chosen
 from playhead.recording import order_slot
 from playhead.replay.time.waits import RawGuard
 
-# A program that does not repeat its recorded input must not hang for ever.
+# How long to wait for recorded input that the program does not repeat: it must not hang for ever.
 _PATIENCE_NS = 60 * 1_000_000_000
 # A process quicker than this ends at once: no program can depend on such a duration.
 _INSTANT_NS = 50_000_000
-# When a process ends that was running when the recorded run was killed.
+# How long a process lives on that was running when the recorded run was killed.
 _NEVER_NS = 365 * 24 * 3600 * 1_000_000_000
 
 
-# Waits for a place in an event loop and calls the function there. Returns how to take it back.
+# Calls a function when an event loop reaches a place. Returns a function that cancels this.
 Pend = Callable[[Any, Callable[[], bool]], Callable[[], None]]
 
 
@@ -49,13 +49,13 @@ class Player:
         *,
         is_fed: bool = False,
     ) -> None:
-        """`is_fed`: an event loop will read the output, and feeds itself at the places of the tape."""
+        """`is_fed` means that an event loop will read the output, and calls the player at the places of the tape."""
         self.stand_in = stand_in or chosen()
         self._is_fed = is_fed
         # The stage and event loops play at the same time.
         self._guard = RawGuard()
         self._loops: dict[str, Pend] = {}
-        # Steps that an event loop has taken over, by their index, and how to take each back.
+        # Steps that an event loop has taken over, by their index, each with the function that cancels this.
         self._pended: dict[int, Callable[[], None]] = {}
         self._script = script
         self._flight = flight
@@ -65,7 +65,7 @@ class Player:
         self._signals = 0
         self._control = -1
         self._stand_in = -1
-        # A moment of the replay, and the moment of the tape that it was.
+        # A moment of the replay, and the moment of the tape that it corresponds to.
         self._anchor = (now_ns(), 0)
         self._active_ns = clock.mono_ns()
         self._given_up = False
@@ -73,17 +73,17 @@ class Player:
         self._has_left = False
 
     def take(self, stream: str, fd: int, *, alone: bool = False, cooked: bool = False) -> None:
-        """Take over `fd`, the child's end of a stream, which no other process holds if `alone`. It need not block
-        then, and may hold more than a pipe. `cooked`: its terminal translates what is written.
+        """Take over `fd`, the child's end of a stream. If `alone`, no other process holds it: it is set to not block,
+        and its pipe is enlarged. `cooked` means that its terminal translates the output.
         """
         self._streams.take(stream, fd, self._size_of(stream) if alone else None, cooked=cooked)
 
     def has_ended(self, stream: str) -> bool:
-        """Whether the end of this stream has been played."""
+        """Return whether the end of this stream has been played."""
         return stream in self._streams.alone and stream not in self._streams.ends
 
     def wants(self, stream: str) -> bool:
-        """Whether the tape has something to put into this stream."""
+        """Return whether the tape has output for this stream."""
         return bool(self._size_of(stream))
 
     def ready(self) -> int:
@@ -93,27 +93,27 @@ class Player:
         return self._stand_in
 
     def go(self) -> None:
-        """The stand-in runs."""
+        """Hand over to the stage, now that the stand-in runs."""
         os.close(self._stand_in)
         self._stand_in = -1
         if not self.is_over:
             STAGE.enter(self)
 
     def stop(self) -> None:
-        """The stand-in was not started, or is not ours."""
+        """Close everything: the stand-in was not started, or belongs to another process."""
         if self._stand_in >= 0:
             os.close(self._stand_in)
         self._finish(None)
 
     def attach(self, stream: str, pend: Pend) -> None:
-        """An event loop begins to read this stream."""
+        """Let the event loop that begins to read this stream play its steps."""
         if self._is_fed:
             with self._guard:
                 self._loops[stream] = pend
                 self._pend_ahead()
 
     def detach(self, stream: str) -> None:
-        """An event loop stops reading this stream, for a while or for good: the stage plays it."""
+        """Let the stage play this stream, because its event loop stops reading, temporarily or for good."""
         with self._guard:
             if self._loops.pop(stream, None) is None:
                 return
@@ -125,8 +125,8 @@ class Player:
         STAGE.wake()
 
     def _pend_ahead(self) -> None:
-        """Let event loops wait for the steps up to the next one that is not for them. All of them at once:
-        pieces of several streams may have come in one iteration of a loop.
+        """Let event loops wait for all steps up to the next one that is not theirs. All at once, because pieces of
+        several streams may have arrived in one iteration of a loop.
         """
         steps = self._script.steps
         for index in range(self._next, len(steps)):
@@ -139,8 +139,8 @@ class Player:
                 self._pended[index] = pend(place, self._feeder(index))
 
     def _feeder(self, index: int) -> Callable[[], bool]:
-        """The function that an event loop calls at the place of this step; it returns whether there is something
-        to read.
+        """Return the function that an event loop calls at the place of this step. That function returns whether there
+        is something to read.
         """
 
         def feed() -> bool:
@@ -158,12 +158,12 @@ class Player:
         return feed
 
     def give_up(self) -> None:
-        """The program has parted from the tape: the stand-in goes at once."""
+        """End the stand-in at once, because the program has diverged from the tape."""
         self._given_up = True
         STAGE.wake()
 
     def signalled(self, number: int) -> bool:
-        """Whether the tape has this signal here: then it is played, and not to be delivered."""
+        """Return whether the tape has this signal here. Then it is played, and must not be delivered."""
         wanted = self._script.signals[self._signals : self._signals + 1]
         if wanted != (signal_name(number),) or self.is_over:
             return False
@@ -177,7 +177,7 @@ class Player:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether there is nothing more to come, although the process did not end on the tape."""
+        """Whether all steps have been played, although the process did not end on the tape."""
         return self._script.ending is None and self._is_done
 
     @property
@@ -185,7 +185,7 @@ class Player:
         return self._next == len(self._script.steps) and not self._streams.queues
 
     def due_ns(self) -> int | None:
-        """The moment of the replay at which something is to be given; None: the program's turn."""
+        """Return the moment of the replay at which the next step is due; None if it is not due by time."""
         if self._streams.queues or self._pended or self.place is not None:
             return None
         if self._is_done:
@@ -198,7 +198,7 @@ class Player:
 
     @property
     def place(self) -> Any:
-        """The place on the tape of the next step; None: the step is due by time, or after an action of the
+        """The place on the tape of the next step; None if the step is due by time, or after an action of the
         program.
         """
         if self._streams.queues or self.is_over:
@@ -225,7 +225,7 @@ class Player:
         return float("inf") if place is None else float(place.rank)
 
     def play(self) -> None:
-        """Play as far as the program has done its part and the steps are due."""
+        """Play all steps that are due, up to the next one that waits for an action of the program."""
         with self._guard:
             self._play()
             self._pend_ahead()
@@ -250,12 +250,12 @@ class Player:
 
     @property
     def _waits_for_program(self) -> bool:
-        """Whether the program did something to the process then, before it ended, that is still to come."""
+        """Whether the tape has actions of the program on the process that the program has not repeated yet."""
         return any(isinstance(step, Wait) for step in self._script.steps[self._next :])
 
     def look(self, pid: int) -> None:
-        """The program looks whether the process has ended. If nothing else comes before that on the tape,
-        the stand-in ends now.
+        """End the stand-in if the exit is the next event on the tape, because the program checks whether the process
+        has ended.
         """
         ended = self._script.ended_ns
         if self._script.ending is None or not order_slot.knows(ended) or self._waits_for_program:
@@ -266,7 +266,7 @@ class Player:
                 os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
     def _leave(self, ending: int) -> None:
-        """The program may learn of the exit before it reads the output of the process."""
+        """End the stand-in at the place of the exit, which may come before the program reads all output."""
         if self._waits_for_program:
             return
         if not self._has_left and order_slot.has_come(self._script.ended_ns):
@@ -278,12 +278,12 @@ class Player:
             if over is not None and not self._streams.ends:
                 order_slot.pass_by(
                     over
-                )  # the program has seen all of it: it comes to no further point
+                )  # the program has seen all output and reaches no further point
             if over is None or order_slot.has_come(over):
                 self._finish(None)
 
     def _step(self, step: Wait | Show) -> bool:
-        """Whether this step has been taken."""
+        """Take a step if it is due. Return whether it was taken."""
         if isinstance(step, Show):
             if self._next in self._pended or not self._may_show(step):
                 return False
@@ -301,7 +301,7 @@ class Player:
 
     def _may_show(self, step: Show) -> bool:
         if self._is_fed and step.stream in self._streams.alone and order_slot.knows(step.at_ns):
-            # Not because it is the next point of the tape: the loop has yet to come to that iteration.
+            # Being the next point of the tape is not enough: the loop must have reached that iteration.
             return order_slot.place_ahead(step.at_ns) is None
         return self._has_come(step.at_ns)
 
@@ -311,7 +311,7 @@ class Player:
         return self._due(at_ns) <= now_ns()
 
     def _due(self, at_ns: int) -> int:
-        """When a moment of the tape comes in this replay. Where it has no time of its own, at once."""
+        """Return when a moment of the tape is due in this replay. Without a time of the replay, it is due at once."""
         began, then = self._anchor
         return began + at_ns - then if at_ns - then >= _INSTANT_NS and STAGE.is_timed else began
 
@@ -335,12 +335,12 @@ class Player:
         return sum(len(one.data) for one in shown if one.stream == stream and one.data is not None)
 
     def watched(self) -> dict[int, int]:
-        """The descriptors by which the program's acts are seen, with what to ask of each."""
+        """Return the descriptors that show the program's actions, with the events to poll for."""
         asked = {} if self._control < 0 else {self._control: 0}
         return {**asked, **self._streams.watched()}
 
     def notice(self, fd: int, state: int) -> None:
-        """`fd`, one of those watched, has something to say."""
+        """Handle the events that `poll` reported for `fd`, one of the watched descriptors."""
         with self._guard:
             self._notice(fd, state)
 
@@ -357,14 +357,14 @@ class Player:
         try:
             data = os.read(fd, 65536)
         except OSError:
-            data = b""  # a terminal that was closed says so
+            data = b""  # the error of a terminal that was closed
         if not data:
             self._streams.closed.add("stdin")
             return
         self._input.add(data)
 
     def _is_as_then(self, wait: Wait) -> bool:
-        """Whether the program sent the recorded input, except for values that change in every run."""
+        """Return whether the program sent the recorded input, except for values that change in every run."""
         if self._flight.sent or "stdin" not in self._streams.ends:
             return True
         differs = self._input.difference(wait.stdin)
@@ -381,7 +381,9 @@ class Player:
         return False
 
     def _finish(self, ending: int | None) -> None:
-        """Close all descriptors first: a program that learns of the exit must find the streams at their end."""
+        """End the process. Close all descriptors first: a program that learns of the exit must find all streams at
+        their end.
+        """
         control, self._control = self._control, -1
         while self._streams.ends:
             self._streams.close(next(iter(self._streams.ends)))
@@ -392,7 +394,7 @@ class Player:
         self._tell(control, ending)
 
     def _tell(self, control: int, ending: int | None) -> None:
-        """Have the stand-in end so; None: it does so itself."""
+        """Tell the stand-in how to end; None if it has ended, or ends without that."""
         if control >= 0:
             if ending is not None:
                 with suppress(BrokenPipeError):  # the stand-in has exited already

@@ -1,5 +1,5 @@
-"""Processes started through `subprocess`: `run`, `check_output`, `getoutput`, `os.popen`, and those that asyncio,
-anyio and trio start. Knows `Popen`; other ways to start a process have modules of their own.
+"""Record and replay processes started through `subprocess`: `run`, `check_output`, `getoutput`, `os.popen`, and those
+that asyncio, anyio and trio start. Knows `Popen`; other modules hook the other ways to start a process.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _init(original: Callable[..., None]) -> Callable[..., None]:
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         open_deck = deck.active()
         asked = dict(zip(_POSITIONAL, args, strict=False))
-        # A call that Python itself refuses is for the original to refuse.
+        # If the arguments do not fit, the original raises the error.
         if (
             open_deck is None
             or within.get()
@@ -108,7 +108,7 @@ def _init(original: Callable[..., None]) -> Callable[..., None]:
             return adapter.serve(given) if given.taped is not None else adapter.live(given)
         call = open_deck.describe(lambda: describe(asked), "a command line", "process")
         if call is None:
-            # The arguments are such that `Popen` will refuse them, in its own words.
+            # `Popen` will refuse these arguments with its own error.
             call = Call(boundary="process", name="?", request={"argv": None, "stdin": None})
         open_deck.perform(call, adapter)
         return None
@@ -199,13 +199,13 @@ class _Start(ProcessAdapter):
 
 
 def _has_input(crossing: Crossing) -> bool:
-    """Return whether the request has all that goes to stdin."""
+    """Return whether the request has the whole stdin."""
     request = crossing.call.request
     return type(request) is dict and type(request["stdin"]) is dict
 
 
 def _carried(asked: Mapping[str, Any], crossing: Crossing) -> dict[str, Any]:
-    """The changed arguments with which a Python child joins the run."""
+    """Return the changed arguments with which a Python child joins the run."""
     try:
         words = _words(asked)
     except Exception:  # noqa: BLE001  fails open: `Popen` will say what is wrong with them
@@ -247,10 +247,10 @@ def _attach(popen: Any, asked: Mapping[str, Any], flight: Flight) -> None:
 
 
 def _get_handles(original: Callable[..., tuple[int, ...]]) -> Callable[..., tuple[int, ...]]:
-    """Give the child's ends of the streams to the player, and the player's line to the stand-in.
+    """Give the child's ends of the streams to the player, and the player's control pipe to the stand-in.
 
-    `Popen` makes its pipes in this private method, and hands the ends to the child right after it: there is no
-    later place at which they could be exchanged.
+    `Popen` makes its pipes in this private method, and gives the ends to the child right after it: they cannot be
+    exchanged later.
     """
 
     def _get_handles(self: Any, *args: Any, **kwargs: Any) -> tuple[int, ...]:
@@ -309,8 +309,8 @@ def _wait(original: Callable[..., int]) -> Callable[..., int]:
         try:
             return waited(self, timeout)
         except Exception as error:
-            # It says how much of the timeout was left when the wait began, by a clock that is not taped. A
-            # program shows that to its model, and then has to say the same again.
+            # The error has the timeout that was left when the wait began, measured by a clock that is not taped. A
+            # program may show it to its model, so a replay must produce the same text.
             if type(error).__name__ == "TimeoutExpired" and hasattr(self, "_playhead_flight"):
                 left = getattr(error, "timeout", None)
                 error.timeout = ambient.read("timeout", lambda: left)  # type: ignore[attr-defined]

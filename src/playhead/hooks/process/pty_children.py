@@ -1,7 +1,7 @@
-"""Children on a terminal of their own: `os.forkpty`, and `pty.fork` and `pty.spawn` above it.
+"""Record and replay children on a new terminal: `os.forkpty`, and `pty.fork` and `pty.spawn`, which call it.
 
-Such a child is a copy of the program until it calls exec. In a replay there is no copy: the program's own
-side gets a stand-in on a real terminal, and the child's branch never runs.
+Such a child is a copy of the program until it calls exec. A replay makes no copy: the parent gets a stand-in on a real
+terminal, and the code of the child's branch never runs.
 """
 
 from __future__ import annotations

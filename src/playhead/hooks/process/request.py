@@ -26,7 +26,7 @@ else:
 PIPE, STDOUT, DEVNULL = -1, -2, -3  # the values that `subprocess` defines
 
 _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
-# Programs of many trades: their second word says which.
+# Programs with subcommands: their second word is part of the name.
 _TRADES = frozenset(
     (
         *("apt", "apt-get", "aws", "az", "brew", "bun", "bundle", "cargo", "claude", "codex"),
@@ -40,8 +40,8 @@ _ASSIGNMENT = pattern(r"[A-Za-z_]\w*=")
 _STEP = pattern(r"&&|\|\||[|;\n]")
 _VERB = pattern(r"[\w:@./-]{1,40}")
 _SHORT_SCRIPT = pattern(r"-[a-z]*c")
-# More than these are not single variables taken away but an environment made from nothing, and
-# which names it lacks says more about the machine than about the program.
+# If more variables than this are missing, the caller did not remove single variables but made a new environment. The
+# missing names then depend on the machine, and not on the program.
 _MOST_UNSET = 8
 
 
@@ -57,7 +57,7 @@ def call_of(
     stdout: str = "inherited",
     stderr: str = "inherited",
 ) -> Call:
-    """The call as it is recorded. `stdin` is a kind of stream, or the input that is known beforehand."""
+    """Return the call to record. `stdin` is a kind of stream, or the input if it is known beforehand."""
     words = [text_of(word) for word in argv]
     script = text_of(shell) if shell is not None else script_of(words)
     request: dict[str, Any] = {"argv": words} if shell is None else {"shell": script}
@@ -85,7 +85,7 @@ def call_of(
 
 
 def text_of(word: Any) -> str:
-    """A path or an argument in any accepted type, as text; other values as their repr."""
+    """Return a path or an argument of any accepted type as text; other values as their repr."""
     try:
         return os.fsdecode(word)
     except TypeError:
@@ -93,7 +93,7 @@ def text_of(word: Any) -> str:
 
 
 def script_of(words: Sequence[str]) -> str | None:
-    """The script in `bash -lc SCRIPT`, which is the actual command, and which a model may have written."""
+    """Return the script in `bash -lc SCRIPT`. It is the actual command, and a model may have written it."""
     if not words or os.path.basename(words[0]) not in _SHELLS:
         return None
     for at, word in enumerate(words[1:-1], 1):
@@ -106,12 +106,12 @@ def script_of(words: Sequence[str]) -> str | None:
 
 
 def one_line(script: str) -> str:
-    """The first line that says something. Verbatim: the LLM response that holds it is looked for."""
+    """Return the first line that is not empty, in full: it is used to find the LLM response that contains it."""
     return next((line.strip() for line in script.splitlines() if line.strip()), "")
 
 
 def name_of(words: Sequence[str], script: str | None = None) -> str:
-    """A display name: `git status`, `pytest`, `python -m http.server`."""
+    """Return a display name: `git status`, `pytest`, `python -m http.server`."""
     if script is not None:
         words = _first_command(script) or words
     if not words:
@@ -131,7 +131,7 @@ def name_of(words: Sequence[str], script: str | None = None) -> str:
 
 
 def _first_command(script: str) -> list[str]:
-    """The words of the first command that does something: not `cd there &&`, not `VAR=1`."""
+    """Return the words of the first command proper, after any `cd there &&` and `VAR=1`."""
     for step in _STEP.split(script):
         words = step.lstrip("({! \t").rstrip(")} \t").split()
         while words and _ASSIGNMENT.match(words[0]):
@@ -142,7 +142,7 @@ def _first_command(script: str) -> list[str]:
 
 
 def env_changes(env: Mapping[Any, Any] | None) -> tuple[dict[str, str], list[str]]:
-    """Variables that the child has otherwise than we do, and the names of those it lacks."""
+    """Return the variables whose values differ in the child, and the names of those that it lacks."""
     if env is None or env is os.environ:
         return {}, []
     told = {text_of(name): text_of(value) for name, value in env.items()}
@@ -160,14 +160,14 @@ def _ours(name: str) -> bool:
 
 
 def known_input(data: Any) -> Any:
-    """The input that `subprocess.run(input=…)` is about to send, as part of the request."""
+    """Return the input that `subprocess.run(input=…)` is about to send, as part of the request."""
     if isinstance(data, str):
         return {"text": data}
     return dict(as_text(bytes(data)))
 
 
 def kind_of(given: Any) -> str:
-    """The kind of stream that a caller gave to `Popen`: an answer that is the same in every run."""
+    """Return the kind of stream that a caller gave to `Popen`. The kind is the same in every run."""
     if given is None:
         return "inherited"
     if isinstance(given, int) and given < 0:
@@ -180,7 +180,7 @@ def fd_of(given: Any) -> int | None:
     try:
         return given if isinstance(given, int) else int(given.fileno())
     except (AttributeError, OSError, ValueError):
-        return None  # the caller's mistake: `Popen` itself says so
+        return None  # an invalid argument: `Popen` itself raises
 
 
 def kind_of_fd(fd: int) -> str:

@@ -1,4 +1,4 @@
-"""The steps of a taped process, in a form that can be played. Pure; knows marks, not descriptors."""
+"""Turn a taped process into steps that a player can play. Pure; knows marks, does not know descriptors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """Something that the program saw then: a piece of a stream; None: the end of it."""
+    """A step that shows the program a piece of a stream, or its end (`data` is None)."""
 
     stream: str
     data: bytes | None
@@ -43,12 +43,12 @@ class Script:
     """A whole process, from its start to its end."""
 
     steps: tuple[Wait | Show, ...]
-    # All that the program sent, and by which signals.
+    # All input and all signals that the program sent.
     stdin: bytes
     signals: tuple[str, ...]
-    # The exit code, or the negative of the signal of which it died; None: it lives until it is killed.
+    # The exit code, or the negative of the signal that killed it; None if it runs until it is killed.
     ending: int | None
-    # When it ended.
+    # When the process ended.
     ended_ns: int = 0
     # When the program had also seen the end of every stream, where the order of the tape is kept.
     over_ns: int | None = None
@@ -57,9 +57,11 @@ class Script:
 
 
 def script_of(taped: Taped, *, sent: bool = False) -> Script:
-    """`sent`: what went to stdin is part of the request; the process ends after it was all read."""
+    """Return the script of a taped process. If `sent`, stdin is part of the request, and the process ends after all of
+    stdin has been read.
+    """
     ended_ns = _ended_ns(taped)
-    # Data that the program read after it knew of the exit had been there before.
+    # Data that the program read after it knew of the exit was written before the exit.
     is_ordered = type(ended_ns) is Moment and ended_ns.place is not None
     latest = None if is_ordered or taped.how != "returned" else ended_ns
     steps = [*_steps(taped.pieces, latest)]
@@ -79,8 +81,8 @@ def script_of(taped: Taped, *, sent: bool = False) -> Script:
 
 
 def _ended_ns(taped: Taped) -> int:
-    """A program that looks again and again, between sleeps, has to find it where it found it then:
-    halfway between its last look in vain and the first that was not is farthest from any other.
+    """Return when the process ended. If the program polled it between sleeps, this is halfway between the last poll
+    that found it running and the first one that did not: so the same poll finds the exit in a replay.
     """
     known = taped.facts.get("exited_ns") or taped.took_ns
     if type(known) is Moment:
@@ -118,8 +120,8 @@ def _steps(pieces: Sequence[Piece], latest: int | None) -> Iterator[Wait | Show]
 
 
 def _with_ends(steps: list[Wait | Show], eof_ns: Any) -> list[Wait | Show]:
-    """With the end of each stream where the program saw it. `steps` has only those ends that came before
-    something that the program did, with the time of that act.
+    """Return the steps with the end of each stream at the place where the program saw it. `steps` has only the ends
+    that precede an action of the program, with the time of that action.
     """
     ends = dict(eof_ns) if isinstance(eof_ns, Mapping) else {}
     made: list[Wait | Show] = []
@@ -150,5 +152,5 @@ def _word(piece: Piece) -> str:
 
 
 def ending_of(value: Any, facts: Mapping[str, Any]) -> int:
-    """How the taped process ended: its exit code, or the negative of a signal."""
+    """Return how the taped process ended: its exit code, or the negative of a signal."""
     return value if isinstance(value, int) else int(facts.get("exit_code") or 0)

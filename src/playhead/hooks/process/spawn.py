@@ -1,5 +1,5 @@
-"""Processes started by `os.posix_spawn` and `os.spawn*`, observed by their pid. Knows file actions and modes of
-spawning; the streams of such a child are those that the program gave it by descriptor.
+"""Record and replay processes started by `os.posix_spawn` and `os.spawn*`, which are observed by their pid. Knows file
+actions and the modes of spawning. The program gives the streams of such a child as descriptors.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class _PosixSpawn(_StandIn):
 
 
 def _ends(file_actions: Iterable[Any]) -> dict[int, int]:
-    """Which descriptor of ours becomes the child's stdin, stdout, stderr."""
+    """Return which of our descriptors become the child's stdin, stdout and stderr."""
     ends: dict[int, int] = {}
     for action in file_actions:
         if action[0] == os.POSIX_SPAWN_DUP2 and action[2] in _NAMES:
@@ -164,7 +164,7 @@ def start_stand_in(
 
 
 def _spawnv(with_env: Spawn | None, spawn: Spawn) -> Callable[[Spawn], Spawn]:
-    """`with_env` is the form of the function that takes an environment; None: it does so itself."""
+    """Wrap a `spawn*` function. `with_env` is the variant that takes an environment; None if `original` takes one."""
     return lambda original: _spawning(original, with_env or original, spawn)
 
 

@@ -1,7 +1,7 @@
-"""The one thread that plays taped processes, and the clock it follows.
+"""Run the thread that plays taped processes, in the time of the replay.
 
-One thread for all processes, started with the first that needs it: the time of a replay stands still while a
-thread is new. Knows waiting; does not know what is played.
+One thread plays all processes, because the time of a replay stands still while a thread is starting. It is started
+for the first process that needs it. Knows waiting; does not know what is played.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from playhead.replay.time import virtual_time
 T = TypeVar("T")
 
 _PIPE, _WIDEST = 1 << 16, 1 << 20
-# However long nothing happens: a program that does not do its part is given up for some time.
+# The longest wait of the thread. Then it checks whether a player has waited too long for an action of the program.
 _LONGEST_MS = 61_000
 
 
@@ -51,16 +51,16 @@ class Playing(Protocol):
 
 
 def now_ns() -> int:
-    """The time of the replay; the real one where it has none."""
+    """Return the time of the replay, or the real time if the replay has none."""
     time = virtual_time.active()
     return clock.mono_ns() if time is None else time.now_ns()
 
 
 def read_visibly(fd: int, read: Callable[[], T]) -> T:
-    """Read from a taped process so that the replay's time knows that the thread waits.
+    """Read from a taped process, and tell the time of the replay that the thread waits.
 
-    The wait does not consume anything: a thread that has read the last byte, and has yet to come back from
-    its wait, would seem to be stuck.
+    Waits first and reads afterwards. If the wait itself consumed the data, a thread that has read the last byte and
+    has not returned from its wait would seem to be stuck.
     """
     time = virtual_time.active()
     if time is not None and os.get_blocking(fd):
@@ -75,8 +75,8 @@ def read_visibly(fd: int, read: Callable[[], T]) -> T:
 
 
 def visibly(wait: Callable[[], T], is_stuck: Callable[[], bool]) -> T:
-    """Wait for a taped process so that the replay's time knows that the thread waits. `is_stuck` must become
-    false before `wait` returns.
+    """Wait for a taped process, and tell the time of the replay that the thread waits. `is_stuck` must become false
+    before `wait` returns.
     """
     time = virtual_time.active()
     if time is None:
@@ -92,7 +92,7 @@ def visibly(wait: Callable[[], T], is_stuck: Callable[[], bool]) -> T:
 
 
 def is_silent(fd: int) -> bool:
-    """Whether there is nothing to be read, and no end."""
+    """Return whether a read would block: there is no data, and the stream has not ended."""
     look = select.poll()
     look.register(fd, select.POLLIN)
     try:
@@ -102,8 +102,8 @@ def is_silent(fd: int) -> bool:
 
 
 class _Released:
-    """The place that the players wait for, in the form that the stage's thread waits for it: see
-    `loop_points.LoopState`.
+    """The first place that the players wait for. Has the interface of `loop_points.LoopState`, so that the stage's
+    thread can wait for it.
     """
 
     def __init__(self, stage: PlayerStage) -> None:
@@ -117,8 +117,8 @@ class _Released:
         return min((one for one in places if one is not None), key=_rank, default=None)
 
     def release(self, place: Any) -> None:
-        """The place was passed, and its player checks it. Everything that a loop read in the same iteration
-        passes with it.
+        """Wake the stage, because the replay has passed this place. All places that a loop read in the same iteration
+        are passed as well.
         """
         head = order_slot.active()
         while head is not None and place.turn:
@@ -154,7 +154,7 @@ class PlayerStage:
 
     @property
     def is_timed(self) -> bool:
-        """Whether there is a time by which things are to happen; else they happen at once."""
+        """Whether the replay has a time. Otherwise steps are due at once."""
         return virtual_time.active() is not None
 
     @property
@@ -171,13 +171,13 @@ class PlayerStage:
             self.wake()
 
     def wake(self) -> None:
-        """An action happened that no descriptor reports."""
+        """Wake the thread after an action that no descriptor reports."""
         if self._woken is not None:
             with suppress(BlockingIOError):  # it is awake already
                 os.write(self._woken[1], b"!")
 
     def _run(self) -> None:
-        # The program's own handling of SIGPIPE does not matter here; for us it is a closed stream.
+        # Blocks all signals. A closed stream must raise an error here, however the program handles SIGPIPE.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True:
             while self._entering:
@@ -206,8 +206,8 @@ class PlayerStage:
                 os.read(self._woken[0], 4096)
 
     def start_anew(self) -> None:
-        """A forked child has no such thread, and its players belong to the parent. Their descriptors must not
-        stay open in both processes.
+        """Reset the stage in a forked child, which lacks the thread. The players belong to the parent, and their
+        descriptors must not stay open in both processes.
         """
         for player in (*self._players, *self._entering):
             player.stop()
@@ -235,7 +235,7 @@ def _wait(
 
 
 def _poll(asked: dict[int, int]) -> select.poll:
-    """A new one each time: one that a thread waits in cannot be asked by another."""
+    """Return a new poll object: two threads cannot use the same one at a time."""
     poll = select.poll()
     for fd, events in asked.items():
         poll.register(fd, events)
@@ -249,7 +249,7 @@ def room_of(fd: int) -> int:
 
 
 def widen(fd: int, size: int) -> None:
-    """Room for all of it, where the system has it to give: then no thread need stand by."""
+    """Enlarge a pipe to hold all of its output, if the system allows it. Then no thread has to write the rest later."""
     widen = getattr(fcntl, "F_SETPIPE_SZ", None)
     if widen is not None and _PIPE < size <= _WIDEST:
         with suppress(OSError):

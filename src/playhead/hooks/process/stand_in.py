@@ -1,9 +1,9 @@
-"""The program that takes the place of a taped process: it reads from stdin how to end, and ends that way.
+"""Provide the program that runs in place of a taped process: it reads from stdin how to end, and ends that way.
 
-There are two. `/bin/sh` is everywhere, and takes as long to start as `true`: most of that time the loader
-looks for the C library. Where the system allows it, the stand-in is instead a program of two hundred bytes
-without a library, in an anonymous file, which starts in a quarter of the time. Knows the input of both
-programs; does not know what is played.
+There are two such programs. `/bin/sh` exists everywhere, and takes as long to start as `true`: most of that time the
+loader looks for the C library. Where the system allows it, the stand-in is a program of two hundred bytes without a
+library, in an anonymous file, which starts in a quarter of the time. Knows the input of both programs; does not know
+what is played.
 """
 
 from __future__ import annotations
@@ -63,21 +63,21 @@ class StandIn(NamedTuple):
     is_shell: bool
 
     def told(self, code: int) -> bytes:
-        """The input that makes it end with this code: an exit code, or the negative of a signal, as in
+        """Return the input that makes it end with this code: an exit code, or the negative of a signal, as in
         `subprocess`.
         """
-        # Should the signal be one that the program ignores, and so its children, it goes all the same.
+        # The second byte is the exit code if the signal does not kill it: children inherit ignored signals.
         if not self.is_shell:
             return bytes((-code & 127, (128 - code) & 255)) if code < 0 else bytes((0, code & 255))
         return f"{in_shell(code)}\n".encode()
 
 
-# For one that understands what sh does: a shim's own stand-in.
+# Also for the stand-in of a shim, which understands the same input as sh.
 IN_SHELL = StandIn(SHELL, is_shell=True)
 
 
 def in_shell(code: int) -> str:
-    """How to end so, said to sh."""
+    """Return the shell command that ends with this code."""
     if code >= 0:
         return f"exit {code & 255}"
     # No core file for a death that is only played.
@@ -85,7 +85,7 @@ def in_shell(code: int) -> str:
 
 
 class _Small:
-    """The small program, made when it is first needed, and whether it can be used here."""
+    """The small program. It is made when it is first needed, and tried once."""
 
     def __init__(self) -> None:
         self._fd = -1
@@ -93,7 +93,7 @@ class _Small:
         self._works: bool | None = None
 
     def find(self) -> str | None:
-        """Where it can be started from; None: not here."""
+        """Return the path from which it can be started; None if it cannot be used on this system."""
         if self._works is None:
             self._works = _is_its_machine() and self._make() and _runs(self._path)
         if not self._works or (not self._is_there() and not self._make()):
@@ -102,7 +102,7 @@ class _Small:
 
     @property
     def _path(self) -> str:
-        # By our own number: a child has closed its copy of the descriptor by the time that it starts.
+        # With our own pid: a child has closed its copy of the descriptor before it starts the program.
         return f"/proc/{clock.pid()}/fd/{self._fd}"
 
     def _is_there(self) -> bool:
@@ -135,7 +135,7 @@ def _is_its_machine() -> bool:
 
 
 def _runs(path: str) -> bool:
-    """Tried once: a system may forbid to execute such a file, or hide it."""
+    """Return whether the program runs. A system may forbid the execution of such a file, or hide it."""
     line, told = os.pipe()
     token = within.set("stand-in")
     try:
@@ -151,7 +151,7 @@ def _runs(path: str) -> bool:
 
 
 def _elf(code: bytes) -> bytes:
-    """An executable of one segment, which is all of the file."""
+    """Return an ELF executable with one segment, which is the whole file."""
     start = _HEADER + _SEGMENT
     size = start + len(code)
     header = struct.pack(
@@ -170,7 +170,7 @@ _small = _Small()
 
 
 def chosen() -> StandIn:
-    """The quickest that works here."""
+    """Return the fastest stand-in that works on this system."""
     with suppress(AttributeError):  # a Python built without memfd_create
         if (path := _small.find()) is not None:
             return StandIn(path, is_shell=False)

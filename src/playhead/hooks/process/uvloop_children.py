@@ -1,7 +1,7 @@
-"""Subprocesses of uvloop, which starts, feeds and reaps them in C. Knows its loop and its transports.
+"""Record and replay the subprocesses of uvloop, which starts, feeds and reaps them in C.
 
-A recording observes between uvloop and the program's protocol. A replay needs the child's ends of the pipes,
-which uvloop does not give away: there asyncio's own transport runs on uvloop's loop.
+A recording observes the calls between uvloop and the program's protocol. A replay needs the child's ends of the pipes,
+which uvloop does not expose, so it runs asyncio's own transport on uvloop's loop. Knows uvloop's loop and transports.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Start(ProcessAdapter):
     async def through(
         self, start: Callable[[Any, list[Any], dict[str, Any]], Awaitable[tuple[Any, Any]]]
     ) -> tuple[Any, Any]:
-        """`start(protocol_factory, argv, options)` starts a process for real."""
+        """Start through the deck. `start(protocol_factory, argv, options)` starts a process for real."""
         open_deck = deck.active()
         if open_deck is None or within.get():
             return await start(self._protocol_factory, self._argv, self._options)
@@ -163,7 +163,7 @@ class _Transport:
         return self._stdin if fd == 0 else self._transport.get_pipe_transport(fd)
 
     def lose_stdin(self) -> None:
-        """The child has closed its end. The program will close its own, but not of its own accord."""
+        """Note that the child has closed its end. The program will close its end because of that."""
         if self._stdin is not None:
             self._stdin.is_closed = True
 
