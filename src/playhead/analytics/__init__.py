@@ -1,1 +1,1 @@
-"""Questions in SQL about all runs: the catalogue as tables of DuckDB, and as Parquet files."""
+"""Query all runs in SQL: the catalogue as tables of DuckDB, and as Parquet files."""

@@ -18,7 +18,7 @@ from playhead.library.digest import seconds_in
 from playhead.library.engine import Database, calls, runs, tags
 
 _AT_ONCE = 10_000
-# CSV has no null; this text is never a value of ours.
+# CSV has no null; no value of ours is ever this text.
 NULL = "\\N"
 
 
@@ -32,7 +32,7 @@ class PlainTable:
 
 
 def plain_tables(db: Database) -> list[PlainTable]:
-    """All tables. Each has the column `day`, in UTC, by which the files are divided."""
+    """Return all tables. Each has the column `day`, in UTC, by which the files are divided."""
     return [
         PlainTable(name="runs", columns=_RUNS, rows=lambda: _runs(db)),
         PlainTable(name="calls", columns=_CALLS, rows=lambda: _calls(db)),
@@ -41,7 +41,7 @@ def plain_tables(db: Database) -> list[PlainTable]:
 
 
 def write_csv(table: PlainTable, path: Path) -> int:
-    """Write the rows for DuckDB's loader; their number."""
+    """Write the rows for DuckDB's loader. Return their number."""
     count = 0
     with path.open("w", newline="", encoding="utf-8", errors="replace") as file:
         writer = csv.writer(file)
@@ -112,7 +112,7 @@ def _read(db: Database, ask: Any) -> Iterable[Any]:
 
 
 def _moment(wall_ns: int) -> datetime:
-    """A damaged manifest may say anything."""
+    """Return a time. A damaged manifest may contain any value."""
     try:
         return datetime.fromtimestamp(wall_ns / 1e9, timezone.utc)
     except (OverflowError, OSError, ValueError):

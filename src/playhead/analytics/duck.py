@@ -1,4 +1,4 @@
-"""Ask the tables of the catalogue in SQL, and write them as Parquet files. Knows DuckDB; not commands.
+"""Query the tables of the catalogue in SQL, and write them as Parquet files. Knows DuckDB; not commands.
 
 DuckDB is an extra, so it is imported when it is first used. A query can read the tables and nothing else: no other
 file, no network, no extension.
@@ -42,7 +42,7 @@ class SqlAnswer:
 
 
 def ask_catalogue(db: Database, query: str) -> SqlAnswer:
-    """Ask the catalogue as it is now."""
+    """Query the catalogue as it is now."""
     with tempfile.TemporaryDirectory(prefix="playhead-sql-") as scratch:
         duck = _connected()
         for table in plain_tables(db):
@@ -51,7 +51,7 @@ def ask_catalogue(db: Database, query: str) -> SqlAnswer:
 
 
 def ask_parquet(folder: Path, query: str) -> SqlAnswer:
-    """Ask the files that `write_parquet` has written."""
+    """Query the files that `write_parquet` has written."""
     if not (folder / MARKER).is_file():
         raise UsageError(
             f"{folder} has no tables of Playhead. `playhead export --parquet DIR` writes them."
@@ -65,9 +65,9 @@ def ask_parquet(folder: Path, query: str) -> SqlAnswer:
 
 
 def write_parquet(db: Database, folder: Path) -> dict[str, int]:
-    """Write each table into `folder/TABLE/day=…/`, in place of what was there; rows by table.
+    """Write each table into `folder/TABLE/day=…/`, and replace the old files. Return the number of rows by table.
 
-    A reader sees the old files of a table or the new ones. UsageError: the folder has files of others.
+    A reader sees either the old files of a table or the new ones. UsageError: the folder has other files.
     """
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARKER).is_file():
         raise UsageError(f"{folder} has other files. Name a new folder, or an earlier export.")
@@ -80,7 +80,7 @@ def write_parquet(db: Database, folder: Path) -> dict[str, int]:
         for table in plain_tables(db):
             counts[table.name] = _load(duck, table, part)
             target = _quoted(str(part / table.name))
-            # `day` is in the names of the folders and in the files: other readers may not look at names.
+            # `day` is in the names of the folders and in the files: other readers may ignore the names.
             duck.execute(
                 f"COPY {table.name} TO {target} "
                 "(FORMAT parquet, COMPRESSION zstd, PARTITION_BY (day), WRITE_PARTITION_COLUMNS)"
@@ -112,7 +112,7 @@ def _connected() -> Any:
             "SQL and Parquet need the extra `duckdb`: pip install 'playhead[duckdb]'."
         ) from None
     duck = library.connect(":memory:")
-    # Whatever is installed on this machine takes no part.
+    # Settings and extensions of DuckDB on this machine must have no influence.
     duck.execute("SET autoinstall_known_extensions = false")
     return duck
 

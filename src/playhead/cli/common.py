@@ -33,12 +33,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def home_of(store: Path | None) -> Path:
-    """The folder of tapes: --store, or that of the settings. It may not exist yet."""
+    """Return the folder of tapes: --store, or the one of the settings. It may not exist yet."""
     return store.expanduser().absolute() if store is not None else config.load().home
 
 
 def home_to_read(store: Path | None) -> Path:
-    """The folder of tapes of a verb that only reads. UsageError: --store names a folder that is not there."""
+    """Return the folder of tapes for a verb that only reads. UsageError: --store names a folder that does not exist."""
     home = home_of(store)
     if store is not None and not home.is_dir():
         raise UsageError(f"There is no folder {store}. --store takes the folder of tapes.")

@@ -48,7 +48,7 @@ def runs_argument(function: F) -> F:
 
 
 class RunThenCommand(click.Command):
-    """A verb with the arguments `[RUN] [-- CMD...]`. What follows `--` is never taken for the RUN."""
+    """A verb with the arguments `[RUN] [-- CMD...]`. Words after `--` are never read as the RUN."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:

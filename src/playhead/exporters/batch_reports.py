@@ -36,7 +36,7 @@ def junit_xml(results: Results) -> bytes:
             "name": _SUITE,
             **counts,
             "skipped": "0",
-            # The schema has seconds, without a zone.
+            # The schema requires seconds without a time zone.
             "timestamp": results.started_at[:19],
             "hostname": _said(results.host) or "localhost",
         },
@@ -131,7 +131,7 @@ def _row(case: Case) -> str:
 
 
 def _cell(text: str) -> str:
-    """Taped text inside a table: no markup of either kind, no line of its own."""
+    """Escape taped text for a table cell: no HTML, no Markdown, no line breaks."""
     return escape(" ".join(text.split())[:_MOST_TEXT]).translate(_MARKUP)
 
 

@@ -17,12 +17,12 @@ from playhead.tape.reader import Tape
 from playhead.workspace.blob_collection import contents_of, copy_records
 from playhead.workspace.history import read_history
 
-# A tape of a stranger must not fill the disk.
+# The tape of a stranger must not fill the disk.
 _LARGEST = 20 * 1024**3
 
 
 def write_bundle(run: Path, target: Path) -> int:
-    """Write the run in that folder as a bundle; how many file contents it has."""
+    """Write the run in that folder as a bundle. Return the number of its file contents."""
     home = run.parent.parent
     needed = contents_of(read_history(Tape(run), home))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def write_bundle(run: Path, target: Path) -> int:
                 if path.is_file() and not path.is_symlink():
                     archive.write(path, f"runs/{run.name}/{path.relative_to(run)}")
             copy_records(home, needed, pack)
-            # Compressed already.
+            # Already compressed.
             archive.write(pack, f"blobs/packs/{run.name}.pack", zipfile.ZIP_STORED)
             for name in sorted(needed):
                 loose = home / "blobs" / name[:2] / name
@@ -50,7 +50,7 @@ def write_bundle(run: Path, target: Path) -> int:
 
 
 def open_bundle(source: Path, folder: Path) -> Path:
-    """Unpack a bundle into a new store; the folder of its run. TapeDamaged: it is not a bundle."""
+    """Unpack a bundle into a new store. Return the folder of its run. TapeDamaged: it is not a bundle."""
     try:
         with zipfile.ZipFile(source) as archive:
             found = list(_checked(archive, source))

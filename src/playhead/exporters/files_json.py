@@ -31,7 +31,7 @@ _NOT_COUNTED = LineCount(added=None, removed=None)
 
 @dataclass(slots=True, kw_only=True)
 class FileLimits:
-    """How much a view may still list, count and read. Counts down; a tape may name a million files."""
+    """How many changes a view may still list, count and read. Counts down: a tape may name a million files."""
 
     per_step: int
     changes: int

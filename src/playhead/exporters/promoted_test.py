@@ -82,8 +82,8 @@ _FOLDER = "FOLDER = Path(__file__).parents[{above}]{below}\n"
 
 
 def test_source(name: str, manifest: Manifest, target: Path) -> str:
-    """The test for the folder `target`. The command of the tape runs in the folder that it was recorded in, if that is
-    in the same project.
+    """Return the source of the test for the folder `target`. The command of the tape runs in the folder in which it
+    was recorded, if that is in the same project.
     """
     command = shlex.join(manifest.command).replace("\\", "/").replace('"', "'")
     folder = _folder_of(manifest, target.absolute())

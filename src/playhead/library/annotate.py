@@ -22,19 +22,19 @@ _LONGEST_TAG = 1000
 
 
 def set_tags(home: Path, run_id: str, tags: Mapping[str, str]) -> dict[str, str]:
-    """These, and no others; those that it has now."""
+    """Replace all tags of a run. Return its tags."""
     run = _run(home, run_id)
     out = {key: None for key in read_manifest(run).tags if key not in tags}
     return change_tags(run, {**out, **tags})
 
 
 def set_note(home: Path, run_id: str, note: str) -> None:
-    """An empty note takes it away."""
+    """Set the note of a run. An empty note removes it."""
     write_note(_run(home, run_id), note)
 
 
 def set_keep(home: Path, run_id: str, keep: bool) -> None:  # noqa: FBT001  it is what is said
-    """Never prune it; or again."""
+    """Set or remove the mark that keeps a run from being pruned."""
     keep_run(_run(home, run_id), keep)
 
 
@@ -44,7 +44,7 @@ def rename(home: Path, run_id: str, name: str) -> None:
 
 
 def change_tags(run: Path, tags: Mapping[str, str | None]) -> dict[str, str]:
-    """These are added, and taken away where the value is None; those that it has now."""
+    """Add or replace these tags; a value of None removes the tag. Return the tags of the run."""
     for key, value in tags.items():
         if not key or "=" in key or max(len(key), len(value or "")) > _LONGEST_TAG:
             raise UsageError(f"{key[:80]!r} cannot be a tag; expected K=V, such as env=ci.")
@@ -97,11 +97,11 @@ def _mark(run: Path, **said: object) -> None:
 
 
 def make_golden(home: Path, run: Path) -> list[str]:
-    """Make this run the golden one of its kind; the ids of those that were it until now."""
+    """Make this run the golden one of its kind. Return the ids of the runs that were golden before."""
     manifest = read_manifest(run)
     old = [entry for entry in _predecessors(home, manifest) if entry.path.name != run.name]
     named = [entry.id for entry in old] or ([manifest.replay_of] if manifest.replay_of else [])
-    # The new one first: where this ends half way there are two golden runs, never none.
+    # Mark the new run first: if this is interrupted, there are two golden runs, never none.
     extra = {**manifest.extra, SUPERSEDES: named}
     write_manifest(run, dataclasses.replace(manifest, extra=extra))
     annotate(run, tags={TAG: "true"})
@@ -111,7 +111,7 @@ def make_golden(home: Path, run: Path) -> list[str]:
 
 
 def _predecessors(home: Path, manifest: Manifest) -> Iterator[Entry]:
-    """The run that it is a replay of, and golden ones of the same name and project."""
+    """Yield the golden runs of the same name and project, and the run that this is a replay of, if it is golden."""
     for entry in Library(home).entries(Filter()):
         theirs = entry.manifest
         if entry.problem is not None:

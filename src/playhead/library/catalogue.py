@@ -29,16 +29,14 @@ if TYPE_CHECKING:
     from playhead.library import engine, server_rows
     from playhead.library.server_rows import ServerRows
 else:
-    # SQLAlchemy takes longer to import than a list from the SQLite file takes in all.
+    # Importing SQLAlchemy takes longer than listing runs from the SQLite file.
     engine = Later("playhead.library.engine")
     server_rows = Later("playhead.library.server_rows")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A run in the catalogue. `problem`: its manifest cannot be read; the run is there all the
-    same.
-    """
+    """A run in the catalogue. `problem`: why its manifest cannot be read; the run is listed all the same."""
 
     path: Path
     manifest: Manifest
@@ -63,7 +61,7 @@ class Filter:
 
 
 class Library:
-    """The runs of one store, as they are when it is first asked."""
+    """The runs of one store, as they are at the first query."""
 
     def __init__(self, home: Path, progress: Progress | None = None) -> None:
         self.home = home
@@ -72,7 +70,7 @@ class Library:
 
     @cached_property
     def _index(self) -> CatalogueRows | ServerRows | None:
-        """Brought up to date; None: nothing was ever recorded here."""
+        """Open the index and bring it up to date. None: nothing was ever recorded here."""
         if not (self.home / "runs").is_dir():
             return None
         try:
@@ -94,11 +92,11 @@ class Library:
         return rows
 
     def scan(self) -> None:
-        """Bring the catalogue up to date now, and not when something is first asked."""
+        """Bring the catalogue up to date now, instead of at the first query."""
         _ = self._index
 
     def entries(self, wanted: Filter) -> Iterator[Entry]:
-        """Newest first. Lazy: who takes twenty has twenty manifests decoded."""
+        """Yield entries, newest first. Lazy: a caller that takes twenty entries has twenty manifests decoded."""
         index = self._index
         if index is None:
             return
@@ -107,12 +105,12 @@ class Library:
                 continue
             number, run, problem = row[0], row[1], row[6]
             entry = decode_entry(self._shelf.path(run), index.manifest(number), problem)
-            # Only now is it known whether a run that says so is still running.
+            # Only now is it known whether a run whose manifest says "running" is still running.
             if not wanted.statuses or entry.status in wanted.statuses:
                 yield entry
 
     def summary(self, entry: Entry, state: str) -> Summary | None:
-        """The summary that was computed earlier for exactly this state of the run, if there is one."""
+        """Return the summary that was computed earlier for exactly this state of the run, if there is one."""
         raw = None if self._index is None else self._index.summary(entry.id)
         return None if raw is None else decode_summary(raw, state)
 
@@ -129,7 +127,7 @@ def entries(home: Path, wanted: Filter) -> Iterator[Entry]:
 
 
 def entry_at(path: Path) -> Entry:
-    """The entry of a run in any folder, inside a store or not."""
+    """Return the entry of a run in any folder, inside a store or not."""
     try:
         manifest = read_manifest(path)
     except PlayheadError as error:
@@ -138,7 +136,7 @@ def entry_at(path: Path) -> Entry:
 
 
 def decode_entry(path: Path, raw: bytes, problem: str | None) -> Entry:
-    """As the catalogue has it."""
+    """Decode the entry of a run from the catalogue."""
     if problem is not None:
         return _broken(path, problem)
     manifest = from_members(json.loads(raw), path)
@@ -165,23 +163,23 @@ def _fits(row: LightRow, wanted: Filter, index: CatalogueRows | ServerRows) -> b
     return all(key in has and value in (None, has[key]) for key, value in wanted.tags)
 
 
-# Rows in one transaction: of a store that was never looked at, the newest are there at once.
+# Rows per transaction: for a store that was never scanned, the newest runs are visible at once.
 _AT_ONCE = 2000
 _TOLD_EVERY = 100
-# Told how many are done, and how many there are.
+# Called with the number of runs that are done, and the total.
 Progress = Callable[[int, int], None]
 
 
 class Ledger(Protocol):
-    """Rows as they are kept. Two hold them: `index`, quick to load, and `catalogue database`."""
+    """Stores rows. Implemented by `database.CatalogueRows`, which is quick to load, and by `ledger.CoreLedger`."""
 
     def version(self) -> str | None:
-        """That of the shelf when it was last looked through."""
+        """Return the version of the shelf at the last complete scan."""
 
     def stamps(self) -> Mapping[str, str]: ...
 
     def claiming(self) -> Mapping[str, tuple[str, str]]:
-        """Runs whose manifest says that they are in progress: id → (stamp, status)."""
+        """Return runs whose manifest says that they are in progress: id → (stamp, status)."""
 
     def stamps_of(self, ids: Iterable[str]) -> Mapping[str, str]: ...
 
@@ -201,7 +199,7 @@ def scan(shelf: Shelf, ledger: Ledger, progress: Progress | None = None) -> None
     if relisted:
         there, known = set(shelf.ids()), ledger.stamps().keys()
         new, gone = there - known, set(known - there)
-    # Names of runs begin with their time.
+    # Ids of runs begin with their time.
     due = sorted({*new, *words, *claiming} - gone, reverse=True)
     rows: list[RunRow] = []
     for done, run in enumerate(due, 1):
@@ -213,8 +211,7 @@ def scan(shelf: Shelf, ledger: Ledger, progress: Progress | None = None) -> None
         if progress is not None and not done % _TOLD_EVERY:
             progress(done, len(due))
         if len(rows) == _AT_ONCE and done < len(due):
-            # No version is written yet: a reader that comes before all rows are there must look for the
-            # others.
+            # No version is written yet: a reader that comes before all rows are there must scan for the others.
             ledger.update(_in_time(rows), (), None)
             rows = []
     if rows or gone or relisted:
@@ -230,11 +227,11 @@ def _in_time(rows: Iterable[RunRow]) -> list[RunRow]:
 def _looked_at(
     shelf: Shelf, run: str, known: str | None, claim: tuple[str, str] | None
 ) -> RunRow | str | None:
-    """The row to write; the stamp if the row is still valid; None if the run does not exist."""
+    """Return the row to write, or the stamp if the row is still valid, or None if the run does not exist."""
     stamp = shelf.stamp(run)
     if stamp is None:
         return None
-    # The dead stay dead; one that lives may have died since.
+    # An ended run stays ended; a run that was in progress may have ended since.
     if stamp == known and (claim is None or claim[1] != "running"):
         return stamp
     row = row_of(shelf, run, stamp)

@@ -23,7 +23,7 @@ _ID = "store.id"
 
 
 def catalogue_url(home: Path, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The address of the server, for SQLAlchemy; None: the catalogue is in the store's own file.
+    """Return the address of the server, for SQLAlchemy. None: the catalogue is in the store's own file.
 
     Only the configured store has its catalogue on the server: an opened bundle or another folder has a file.
     UsageError: the user has not agreed yet.
@@ -43,7 +43,7 @@ def catalogue_url(home: Path, environ: Mapping[str, str] = os.environ) -> str | 
 def configured_url(
     settings: config.Settings, environ: Mapping[str, str] = os.environ
 ) -> str | None:
-    """The address in the settings, whether the user has agreed to it or not."""
+    """Return the address in the settings, whether the user has agreed to it or not."""
     section = settings.sections.get("library", {})
     url = environ.get(VARIABLE) or section.get("url")
     if not url:
@@ -59,7 +59,7 @@ def configured_url(
 
 
 def agree_to(url: str) -> None:
-    """Remember that the user agrees to have the catalogue there."""
+    """Remember that the user agrees to keep the catalogue there."""
     trust(_digest(url))
 
 
@@ -68,7 +68,7 @@ def _digest(url: str) -> str:
 
 
 def masked(url: str) -> str:
-    """Without the password."""
+    """Return the address without its password."""
     try:
         parts = urlsplit(url)
         if parts.password is None:
@@ -80,9 +80,9 @@ def masked(url: str) -> str:
 
 
 def schema_of(home: Path) -> str:
-    """The schema of this store on the server: stores of several machines share a database without mixing.
+    """Return the schema of this store on the server: stores of several machines share a database without mixing.
 
-    By an id in the store's folder, so that a store on a network disk is one store for every machine.
+    It is derived from an id in the store's folder, so a store on a network disk is one store for every machine.
     """
     key = private_key(open_store(home), _ID)
     return f"playhead_{hashlib.sha256(key).hexdigest()[:16]}"

@@ -19,20 +19,20 @@ from playhead.tape.annotations import FILE as MARKS
 from playhead.tape.manifest import read_manifest, status_of
 from playhead.tape.store import MANIFEST
 
-# How long a query waits before it is answered with the rows that are there.
+# Maximum time that a query waits for the index; after it, the existing rows are the answer.
 PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Progress: the number of indexed runs, of those that had to be scanned or read."""
+    """Progress of indexing: the number of finished runs, and of runs that had to be scanned or read."""
 
     done: int
     of: int
 
 
 class _Pass:
-    """One time through the store."""
+    """One pass over the store."""
 
     def __init__(self) -> None:
         self.began_ns = clock.mono_ns()
@@ -45,7 +45,7 @@ class _Pass:
 
 
 class BackgroundIndex:
-    """Of one store, at these prices."""
+    """Indexes one store in the background, with these prices."""
 
     def __init__(
         self,
@@ -58,12 +58,13 @@ class BackgroundIndex:
         self._prices = prices
         self._patience_s = patience_s
         self._lock = Lock()
-        # One pass per kind, by whether tapes are read: a list does not wait for the tapes that a search
-        # needs.
+        # One pass per kind (with or without reading tapes): a list does not wait for the tapes that a search needs.
         self._passes: dict[bool, _Pass] = {}
 
     def wait(self, *, read: bool) -> Backlog | None:
-        """None: the catalogue is as new as this question. `read`: also in what only tapes say."""
+        """Wait for the index. None: the catalogue is at least as new as this query. `read`: also in the data that
+        only tapes have. Otherwise return the progress.
+        """
         until_ns = clock.mono_ns() + int(self._patience_s * 1e9)
         return self._wait(False, until_ns) or (self._wait(True, until_ns) if read else None)
 
@@ -75,7 +76,7 @@ class BackgroundIndex:
                 return current.backlog
             if current.error is not None:
                 raise current.error
-            # One that was under way already may have passed by what came since.
+            # A pass that was running already may have missed runs that were added since.
             if current.began_ns >= asked_ns:
                 return None
 
@@ -96,15 +97,14 @@ class BackgroundIndex:
             current.over.set()
 
 
-# All who watch share one look.
+# All watchers share one look at the store.
 _FRESH_NS = 400_000_000
-# Of older runs only comings and goings are noticed: a hundred thousand cannot be looked at twice a
-# second.
+# For older runs, only additions and deletions are detected: a hundred thousand runs cannot be checked twice a second.
 _NEWEST = 200
 
 
 class ChangeFeed:
-    """Of one store. `look` gives a number that is another one whenever something changed."""
+    """Detects changes in one store. `look` returns a number that differs whenever something changed."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -155,7 +155,7 @@ class ChangeFeed:
 
 
 def _changed(path: str) -> int:
-    """0: it is not there."""
+    """Return the time of the last change; 0: the path does not exist."""
     try:
         return os.stat(path).st_mtime_ns  # noqa: PTH116  Path.stat costs three times as much
     except OSError:

@@ -23,7 +23,7 @@ _DAMAGE = ("malformed", "not a database", "no such table", "no such column")
 
 
 def open_database(home: Path, *, patience_s: float | None = None) -> sqlite3.Connection:
-    """Open the database in autocommit mode. Writers say BEGIN IMMEDIATE, and so wait for each other."""
+    """Open the database in autocommit mode. Writers use BEGIN IMMEDIATE, so they wait for each other."""
     path = home / FILE
     patience = PATIENCE_S if patience_s is None else patience_s
     try:
@@ -33,7 +33,7 @@ def open_database(home: Path, *, patience_s: float | None = None) -> sqlite3.Con
 
 
 def is_damage(error: BaseException) -> bool:
-    """The file is not what SQLite wrote; not: locked, full, read-only."""
+    """Return whether the file is damaged, as opposed to locked, full or read-only."""
     said = str(error)
     return isinstance(error, sqlite3.DatabaseError) and any(one in said for one in _DAMAGE)
 
@@ -49,7 +49,7 @@ def discard(home: Path) -> None:
 
 
 def in_memory(db: sqlite3.Connection | None = None) -> sqlite3.Connection:
-    """A catalogue for this process alone; with `db`, a copy of that one."""
+    """Return a catalogue in memory for this process; with `db`, a copy of that database."""
     memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     if db is not None:
         db.backup(memory)
@@ -65,7 +65,7 @@ def _anew(path: Path, patience_s: float) -> sqlite3.Connection:
 
 
 def _opened(path: Path, patience_s: float) -> sqlite3.Connection:
-    with suppress(OSError):  # SQLite says it better
+    with suppress(OSError):  # SQLite gives the better message
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     db = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
     try:
@@ -81,7 +81,7 @@ def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
     db.execute("PRAGMA synchronous = OFF")
     if _version(db) != VERSION:
         db.execute("BEGIN IMMEDIATE")
-        if _version(db) != VERSION:  # no other process was quicker
+        if _version(db) != VERSION:  # no other process has done it already
             _make_tables(db)
         db.execute("COMMIT")
     for table in _TABLES:
@@ -212,7 +212,7 @@ _DROP = {
 
 
 class CatalogueRows:
-    """Open until it is collected; a command opens one and ends."""
+    """Rows of the SQLite file. Open until it is garbage-collected: a command opens one and ends."""
 
     def __init__(self, home: Path) -> None:
         self._db = open_database(home, patience_s=2)
@@ -240,7 +240,7 @@ class CatalogueRows:
         try:
             self._write(rows, list(gone), version)
         except sqlite3.DatabaseError:
-            # The file is read-only, full, or locked for long: the rows are needed all the same.
+            # The file is read-only, full, or locked for long: the rows are returned all the same.
             self._db = in_memory(self._db)
             self._write(rows, list(gone), version)
 
@@ -291,18 +291,18 @@ class CatalogueRows:
         return None if found is None else found[0]
 
     def keep_summaries(self, made: Mapping[str, bytes]) -> None:
-        """Until the tape is read for the whole catalogue, which overwrites it."""
+        """Store summaries. They stay until the whole catalogue is updated from the tape, which overwrites them."""
         ask = "UPDATE documents SET summary = ? WHERE run = (SELECT number FROM runs WHERE id = ?)"
         try:
             self._db.execute("BEGIN IMMEDIATE")
             with self._db:
                 self._db.executemany(ask, [(raw, run) for run, raw in made.items()])
         except sqlite3.DatabaseError:
-            return  # told all the same, and made again next time
+            return  # the user sees them all the same, and the next time they are made again
 
 
 class _Taken:
-    """The numbers that are in use."""
+    """The numbers that are in use, as a container."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db

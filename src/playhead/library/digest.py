@@ -23,14 +23,14 @@ from playhead.tape.reader import Tape
 
 # Eight buckets an octave: a percentile read from them is within 5 % of the real one.
 _AN_OCTAVE = 8
-# Of a call that never ended: it counts as one, but not among the times.
+# The bucket of a call that never ended: the call is counted, but its time is not.
 ENDLESS = -1
 _LONGEST_NAME = 200
 
 
 @dataclass(slots=True, kw_only=True)
 class CallSum:
-    """Calls of one thing that took about as long as each other. None: unknown."""
+    """The sums of calls with the same name and about the same duration. None: unknown."""
 
     calls: int = 0
     failures: int = 0
@@ -39,20 +39,20 @@ class CallSum:
     cost_usd: float | None = None
 
 
-# The kind of the called thing (a model, a tool), its name, and the bucket of its duration.
+# The kind of what was called (a model, a tool), its name, and the bucket of its duration.
 Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """Empty where a tape cannot be read: the run is there all the same."""
+    """The catalogue's record of a tape. Empty if the tape cannot be read: the run is listed all the same."""
 
     summary: Summary = field(default_factory=Summary)
     calls: Mapping[Key, CallSum] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-# Of a run that is not on this disk as a whole.
+# Maximum number of events to read of a run that is not completely on this disk.
 _FIRST_EVENTS = 4_000
 
 
@@ -83,12 +83,12 @@ def bucket(took_ns: int | None) -> int:
 
 
 def seconds_in(number: int) -> float:
-    """The duration of the calls in this bucket."""
+    """Return the duration that this bucket stands for."""
     return float((2 ** (number / _AN_OCTAVE) - 1) / 1e9)
 
 
 def _named(call: CallItem) -> Iterator[tuple[str, str]]:
-    """The kind and name of the called thing. A call that used several models counts once for each."""
+    """Yield the kind and name of what was called. A call that used several models counts once for each."""
     if call.boundary == "llm":
         models = {
             (exchange.response.model if exchange.response else None) or exchange.request.model
@@ -114,8 +114,8 @@ def _add(into: CallSum, call: CallItem) -> None:
 
 
 def summarise(run: Path, *, prices: Prices | None = None) -> Summary:
-    """Summarise a run. The summary is empty if the tape cannot be read at all: a list still shows the other
-    runs, and `show` and `verify` report the error.
+    """Summarise a run. The summary is empty if the tape cannot be read: a list still shows the other runs, and
+    `show` and `verify` report the error.
     """
     try:
         return of_story(tell(Tape(run), prices=prices))
@@ -152,7 +152,7 @@ _DEEPEST = 12
 
 
 class _Pages:
-    """The text of each scope in the making."""
+    """Collects the text of each scope."""
 
     def __init__(self) -> None:
         self._pages: dict[Scope, list[str]] = {scope: [] for scope in SCOPES}
@@ -171,7 +171,7 @@ class _Pages:
         self._room[scope] = room - len(text) - 1
 
     def put(self, scope: Scope, value: Any) -> None:
-        """The words in any value that a tape can hold."""
+        """Add the words of any value that a tape can hold."""
         if value is not None and self._room[scope] > 0:
             self.add(scope, " ".join(_words(value)))
 
@@ -180,7 +180,7 @@ class _Pages:
 
 
 def texts_of(story: Story) -> dict[str, str]:
-    """One text a scope, fit for a database."""
+    """Return one text for each scope, in a form that a database accepts."""
     pages = _Pages()
     _about(story, pages)
     for item in story.items.values():
@@ -200,7 +200,7 @@ def texts_of(story: Story) -> dict[str, str]:
 
 
 def clean(text: str) -> str:
-    """Without control characters, and with no half of a character."""
+    """Remove control characters and halves of surrogate pairs."""
     if _CONTROL.search(text):
         text = _CONTROL.sub(" ", text)
     return plain(text)

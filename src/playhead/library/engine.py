@@ -53,10 +53,10 @@ else:
 
 metadata = MetaData()
 
-# The number of a run is the moment it began (see `rows.numbered`): the newest have the highest.
+# The number of a run is its start time (see `run_rows.numbered`): the newest runs have the highest numbers.
 _NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 
-# Sorted by its letters and not by the server's language: pages are cut at a name.
+# Sorted by code points and not by the server's language: pages are cut at a name.
 _SORTED = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 # The columns that runs are filtered and sorted by. Narrow, because a scan reads the whole table.
@@ -76,7 +76,7 @@ runs = Table(
     Column("golden", Boolean, nullable=False),
     Column("duration_s", Float),
     Column("problem", Text),
-    # Of which state of the tape the columns below were made; None: it has to be read.
+    # The state of the tape from which the columns below were made; None: the tape must be read.
     Column("state", Text),
     Column("tokens", BigInteger),
     Column("cost_usd", Float),
@@ -91,7 +91,7 @@ Index("runs_by_claim", runs.c.claims, sqlite_where=_claims, postgresql_where=run
 _unread = runs.c.state.is_(None)
 Index("runs_unread", runs.c.number, sqlite_where=_unread, postgresql_where=_unread)
 
-# The data that is shown of a run: looked up by id, never scanned.
+# The data that is shown for a run: looked up by id, never scanned.
 documents = Table(
     "documents",
     metadata,
@@ -137,12 +137,12 @@ facts = Table(
 )
 
 
-# The full-text index as questions see it; how it is made is SQLite's own affair.
+# The full-text index as queries see it; SQLite creates it.
 texts = table("texts", column("rowid", _NUMBER))
 
 
 def statements() -> list[str]:
-    """The statements that turn an empty SQLite file into a catalogue; a copy is in `schema`."""
+    """Return the statements that turn an empty SQLite file into a catalogue; `schema` has a copy."""
     dialect = sqlite.dialect()
     made: list[str] = []
     for one in metadata.sorted_tables:
@@ -156,7 +156,7 @@ def statements() -> list[str]:
 T = TypeVar("T")
 
 _MOST_CONNECTIONS = 64
-# Stores whose connections stay open between two questions.
+# Stores whose connections stay open between two queries.
 _MOST_OPEN = 16
 
 
@@ -165,9 +165,9 @@ class Database:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        # Held by the thread that brings the catalogue up to date; the others then find that done.
+        # Held by the thread that updates the catalogue; the others then find it up to date.
         self.updating = threading.RLock()
-        # Likewise, by the one that reads tapes which were never read.
+        # Held by the thread that reads tapes which were never read, in the same way.
         self.reading_tapes = threading.RLock()
         self._lock = threading.Lock()
         self._file = _identity(home)
@@ -188,14 +188,14 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """All or nothing, one writer at a time; the others wait for their turn."""
+        """Open a transaction for writing. There is one writer at a time; the others wait."""
         with self._current().connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
             connection.commit()
 
     def _current(self) -> Engine:
-        """The engine of the current file. The file may have been deleted; then there is a new one."""
+        """Return the engine of the current file. If the file was deleted, open a new one."""
         with self._lock:
             there = _identity(self.home)
             if there != self._file:
@@ -205,7 +205,7 @@ class Database:
             return self._engine
 
     def is_damage(self, error: BaseException) -> bool:
-        """Whether the catalogue itself is at fault, and `renew` would help."""
+        """Return whether the catalogue itself is damaged, so that `renew` would help."""
         return database.is_damage(error)
 
     def explained(self, error: DBAPIError) -> str:
@@ -215,7 +215,7 @@ class Database:
         )
 
     def renew(self) -> None:
-        """After damage."""
+        """Replace a damaged catalogue with a new one."""
         with self._lock:
             self._engine.dispose()
             database.discard(self.home)
@@ -223,7 +223,9 @@ class Database:
             self._file = _identity(self.home)
 
     def close(self) -> None:
-        """Close idle connections; a later question opens new ones. A catalogue in memory has no other place."""
+        """Close idle connections; a later query opens new ones. A catalogue in memory stays open: it exists only
+        there.
+        """
         if not isinstance(self._engine.pool, StaticPool):
             self._engine.dispose()
 
@@ -233,7 +235,7 @@ class Unwritable(StoreError):
 
 
 def sound(db: Database, work: Callable[[], T]) -> T:
-    """`work` on a catalogue that is whole: where it turns out to be damaged, on a new one."""
+    """Run `work`. If the catalogue turns out to be damaged, replace it with a new one and run `work` again."""
     try:
         return work()
     except DBAPIError as error:
@@ -255,7 +257,7 @@ _opening = threading.Lock()
 
 
 def database_of(home: Path) -> Database:
-    """The one that this process has of that store."""
+    """Return this process's database object for that store."""
     with _opening:
         found = _open.get(home)
         if found is None:
@@ -265,14 +267,14 @@ def database_of(home: Path) -> Database:
                 if url is None
                 else postgres.PostgresDatabase(home, url, schema_of(home))
             )
-            # A process that visits many stores must not keep the files of all of them open.
+            # A process that opens many stores must not keep the files of all of them open.
             for older in islice(reversed(_open.values()), _MOST_OPEN, _MOST_OPEN + 1):
                 older.close()
         return found
 
 
 def use(home: Path, db: Database | None) -> None:
-    """Keep the catalogue of that store there; None: in its own file again."""
+    """Use this database for the catalogue of a store; None: its own file again."""
     with _opening:
         before = _open.pop(home, None)
         if db is not None:

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 Scope = Literal["prompt", "response", "tool", "error", "about"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
-# Rows are numbered as runs are. `about`: name, command, tags, note.
+# Rows have the numbers of runs. `about`: name, command, tags, note.
 TABLE = f"""
 CREATE VIRTUAL TABLE texts USING fts5 ({", ".join(SCOPES)},
   tokenize = "unicode61 remove_diacritics 2")
@@ -23,19 +23,19 @@ CREATE VIRTUAL TABLE texts USING fts5 ({", ".join(SCOPES)},
 
 _WORDS = re.compile(r'"([^"]*)"?|(\S+)')
 _MEANINGFUL = re.compile(r"\w")
-# Neither is in any text (see `digest`): control characters are left out there.
+# The marks around a hit. No text contains them (see `digest`): control characters are removed.
 BEGIN, END = "\x02", "\x03"
 _MARKED = re.compile(f"{BEGIN}([^{END}]*){END}")
-# Characters around a hit, and how many hits are looked at for the best place.
+# Characters around a hit, and the number of hits that are considered for the best place.
 _BEFORE, _AFTER = 50, 170
 _MOST_HITS = 200
-# FTS5 gives up where a question has some hundreds of them.
+# FTS5 fails if a query has some hundreds of words.
 _MOST_WORDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """Some words around a hit. `hits` are the places in `text` that were searched for."""
+    """Some words around a hit. `hits` are the positions in `text` that match the query."""
 
     scope: Scope
     text: str
@@ -44,7 +44,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
-    """Words that have to stand side by side. `goes_on`: the last of them may be longer."""
+    """Words that must be adjacent. `goes_on`: the last word may be longer."""
 
     text: str
     goes_on: bool = False
@@ -63,7 +63,7 @@ def phrases(typed: str) -> tuple[Phrase, ...]:
 
 
 def question(typed: str, scope: Scope | None = None) -> str | None:
-    """The argument of `MATCH`. None: the text contains no word."""
+    """Return the argument of `MATCH`. None: the text contains no word."""
     joined = " ".join(f'"{one.text}"{"*" if one.goes_on else ""}' for one in phrases(typed))
     if not joined:
         return None
@@ -72,15 +72,15 @@ def question(typed: str, scope: Scope | None = None) -> str | None:
 
 MATCH = "texts MATCH :question"
 MATCHING = f"SELECT rowid FROM texts WHERE {MATCH}"  # noqa: S608  a constant
-# Which columns have a hit can be seen by the marks. `highlight` and not FTS5's own `snippet`, which
-# compares all hits with each other: a word that is there 30,000 times took it 16 seconds.
+# The marks show which columns have a hit. `highlight` is used instead of FTS5's own `snippet`, which compares all hits
+# with each other: a word that occurs 30,000 times took 16 seconds.
 SNIPPETS = "SELECT rowid, {} FROM texts WHERE texts MATCH :question AND rowid = :run".format(  # noqa: S608  constants
     ", ".join(f"highlight(texts, {at}, '{BEGIN}', '{END}')" for at in range(len(SCOPES)))
 )
 
 
 def snippets(columns: tuple[str | None, ...]) -> tuple[Snippet, ...]:
-    """Of one row that fits: one for each column in which something was found."""
+    """Return the snippets of one matching row: one for each column with a hit."""
     return tuple(
         _snippet(scope, said)
         for scope, said in zip(SCOPES, columns, strict=True)
@@ -89,14 +89,14 @@ def snippets(columns: tuple[str | None, ...]) -> tuple[Snippet, ...]:
 
 
 def _snippet(scope: Scope, said: str) -> Snippet:
-    """The stretch in which most of the words stand."""
+    """Return the part of a text that contains the most words of the query."""
     places = [
         (hit.start(), hit.group(1).casefold()) for hit in islice(_MARKED.finditer(said), _MOST_HITS)
     ]
     found = [len({word for at, word in places if 0 <= at - here < _AFTER}) for here, _ in places]
     best = places[found.index(max(found))][0]
     start, end = max(0, best - _BEFORE), best + _AFTER
-    # Whole words at both ends, and no mark cut from its other half.
+    # Start and end between words, and keep both marks of a hit together.
     if start and (space := said.find(" ", start, best)) > 0:
         start = space + 1
     if end < len(said) and (space := said.rfind(" ", best + len(places[0][1]), end)) > best:

@@ -33,7 +33,7 @@ from playhead.library.text_index import index_of
 from playhead.story import Prices
 from playhead.tape.manifest import Manifest
 
-# Runs in one transaction: others may write in between, and finished work stays.
+# Runs per transaction: other processes may write in between, and finished work stays.
 _AT_ONCE = 250
 # The process that is rebuilding the catalogue.
 _REINDEXER = "reindexer"
@@ -64,16 +64,14 @@ def update(
     progress: Progress | None = None,
     read: bool = True,
 ) -> None:
-    """Bring the catalogue up to date: new runs, changed ones, those that are gone. `read=False`: only
-    what manifests say.
-    """
+    """Bring the catalogue up to date with new, changed and deleted runs. `read=False`: use only the manifests."""
     db, shelf = database_of(home), FolderShelf(home)
 
     def work() -> None:
         with db.updating:
             scan(shelf, CoreLedger(db), progress)
         if read:
-            # A lock of its own: a list does not wait until all tapes are read for a search.
+            # A separate lock: a list does not wait until all tapes are read for a search.
             with db.reading_tapes:
                 _succeed(db)
                 _read_missing(db, Reader(shelf, prices), progress)
@@ -114,8 +112,8 @@ def _states(db: Database, run_ids: Sequence[str]) -> dict[str, str | None]:
 
 
 class _Pace:
-    """A long tape that grows is not read again for everybody who looks at it: after a reading that took
-    long, it rests several times as long. For servers; a command reads once.
+    """Limits how often a long tape that grows is read again. After a reading that took long, the next one must wait
+    several times as long. For servers; a command reads once.
     """
 
     _LONG_NS = 250_000_000
@@ -129,7 +127,7 @@ class _Pace:
 
     @contextmanager
     def taken(self, home: Path, run_id: str) -> Iterator[None]:
-        # Processor time: a machine that is busy with other things makes no tape longer.
+        # Processor time: on a busy machine the wall time says nothing about the length of the tape.
         began = clock.cpu_ns()
         yield
         took = clock.cpu_ns() - began
@@ -172,8 +170,8 @@ def reindex(
 
 
 def _clear(connection: Connection) -> None:
-    """Everything that came from tapes; rows stay until they are replaced. Who does this leaves his name:
-    should he die before he is done, others know.
+    """Delete everything that came from tapes; rows stay until they are replaced. The process leaves its name: if it
+    dies before it has finished, others can tell.
     """
     index_of(connection.dialect.name).clear(connection)
     connection.execute(delete(calls))
@@ -186,7 +184,7 @@ def _clear(connection: Connection) -> None:
 
 
 def _read_all(db: Database, reader: Reader, ids: Sequence[str], progress: Progress | None) -> None:
-    """Oldest first: rows are then written where the last ones were."""
+    """Read all runs, oldest first: then new rows are written next to the previous ones."""
     done = 0
     for some in batches(ids, _AT_ONCE):
         rows = [_row(reader.shelf, run) for run in some]
@@ -197,7 +195,7 @@ def _read_all(db: Database, reader: Reader, ids: Sequence[str], progress: Progre
 
 
 def _give_up(connection: Connection) -> None:
-    """Whatever was not read again has to be: its words are gone."""
+    """Mark all runs as unread: the text of those that were not read again is gone."""
     connection.execute(sql_update(runs).values(state=None))
     connection.execute(delete(facts).where(facts.c.name == _REINDEXER))
 
@@ -216,8 +214,8 @@ def _succeed(db: Database) -> None:
 
 
 def _read_missing(db: Database, reader: Reader, progress: Progress | None) -> None:
-    """Read the runs that were never read, and those that have grown since (in progress, or interrupted). Newest
-    first, because they are requested most.
+    """Read runs that were never read, and runs that have grown since (in progress, or interrupted). Newest first,
+    because they are requested most.
     """
     columns = runs.c.number, runs.c.id
     with db.reading() as connection:

@@ -28,7 +28,7 @@ from playhead.library.run_rows import RunRow, Summary, encode_summary, is_near, 
 from playhead.library.text_index import index_of
 
 T = TypeVar("T")
-# SQLite takes 32,766 values in one statement, older ones 999.
+# SQLite accepts 32,766 values in one statement; older versions accept 999.
 _AT_ONCE = 900
 _COLUMNS = (
     *("id", "stamp", "started_ns", "status", "claims", "project", "name"),
@@ -38,7 +38,7 @@ _VERSION = "version"
 
 
 class CoreLedger:
-    """As `looking.Ledger` wants it, on any database that SQLAlchemy speaks to."""
+    """Implements `catalogue.Ledger` on any database that SQLAlchemy supports."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -95,7 +95,7 @@ def put_rows(connection: Connection, rows: Sequence[RunRow], gone: Sequence[str]
 
 
 def put_whole(connection: Connection, read: Sequence[tuple[RunRow, str, Digest]]) -> None:
-    """Rows with their digests, in place of all that is known of these runs."""
+    """Write rows with their digests, and replace everything that is known about these runs."""
     placed, known = _placed(connection, [row for row, _, _ in read])
     forget(connection, known.values())
     made = [(at, state, digest) for (at, _), (_, state, digest) in zip(placed, read, strict=True)]
@@ -114,8 +114,8 @@ def put_whole(connection: Connection, read: Sequence[tuple[RunRow, str, Digest]]
 
 
 def put_digests(connection: Connection, read: Sequence[tuple[int, str, Digest]]) -> None:
-    """Digests by number, each with the state of the tape that it was made of. A run that was removed
-    while it was read leaves nothing behind.
+    """Write digests by number, each with the state of the tape from which it was made. A run that was deleted while
+    it was read leaves nothing behind.
     """
     there = _there(connection, [number for number, _, _ in read])
     made = [one for one in read if one[0] in there]
@@ -158,14 +158,14 @@ def _put_contents(connection: Connection, made: Sequence[tuple[int, str, Digest]
 def _placed(
     connection: Connection, rows: Sequence[RunRow], gone: Sequence[str] = ()
 ) -> tuple[list[tuple[int, RunRow]], dict[str, int]]:
-    """The rows with the numbers that they get, and the numbers that they and `gone` have."""
+    """Return the rows with their new numbers, and the present numbers of these runs and of `gone`."""
     known = _numbers(connection, [*(row.id for row in rows), *gone])
     new = [row for row in rows if row.id not in known or not is_near(known[row.id], row)]
     return list(numbered(rows, known, _taken(connection, new))), known
 
 
 def forget(connection: Connection, numbers: Iterable[int]) -> None:
-    """All that is known of these runs."""
+    """Delete everything that is known about these runs."""
     gone = list(numbers)
     for table, column in (
         (runs, runs.c.number),
@@ -189,8 +189,8 @@ def _many(connection: Connection, statement: Any, values: list[dict[str, Any]]) 
 
 
 def _insert(connection: Connection, table: Table, values: list[dict[str, Any]]) -> None:
-    """Compile the statement once with SQLAlchemy and pass the values to the driver directly. For many rows this
-    is twice as quick as letting SQLAlchemy process each value, and ours need no conversion.
+    """Insert rows: compile the statement once with SQLAlchemy, and pass the values directly to the driver. For many
+    rows this is twice as fast as letting SQLAlchemy process each value, and ours need no conversion.
     """
     if not values:
         return
@@ -204,7 +204,7 @@ def _insert(connection: Connection, table: Table, values: list[dict[str, Any]]) 
 
 @lru_cache(maxsize=32)
 def _spelled(table: Table, dialect: Dialect) -> tuple[str, list[str] | None]:
-    """The statement, and the order of its values where the driver knows no names."""
+    """Return the statement, and the order of its values if the driver does not support names."""
     compiled = insert(table).compile(dialect=dialect)
     return str(compiled), compiled.positiontup
 
@@ -231,7 +231,7 @@ def _there(connection: Connection, numbers: Iterable[int]) -> set[int]:
 
 
 def _taken(connection: Connection, rows: Sequence[RunRow]) -> set[int]:
-    """Numbers near those that new rows would like to have."""
+    """Return taken numbers near those that new rows would get."""
     found: set[int] = set()
     for some in batches((row.started_ns for row in rows), _AT_ONCE):
         hit = connection.execute(select(runs.c.number).where(runs.c.number.in_(some))).scalars()

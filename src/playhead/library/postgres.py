@@ -48,7 +48,7 @@ from playhead.library.fulltext import BEGIN, END, SCOPES, Phrase, Scope, Snippet
 
 # An advisory lock: one writer at a time among all users of the server.
 _WRITING = 0x706C6179
-# A table is not there, or a column of it.
+# The error codes of a missing table or column.
 _DAMAGE = ("42P01", "42703")
 _FORBIDDEN = "42501"
 
@@ -59,9 +59,9 @@ _CONNECT_S = 5
 
 
 class PostgresDatabase(Database):
-    """The catalogue of one store on a server. `url` as SQLAlchemy has it: postgresql+psycopg://….
+    """The catalogue of one store on a server. `url` is in the form of SQLAlchemy: postgresql+psycopg://….
 
-    `schema`: that of this store, so that many stores share a database; None: the one that the server chooses.
+    `schema` is that of this store, so that many stores share a database; None: the server's default.
     """
 
     def __init__(self, home: Path, url: str, schema: str | None = None) -> None:
@@ -100,7 +100,7 @@ class PostgresDatabase(Database):
             raise
 
     def _migrate(self, connection: Connection) -> None:
-        found = _version(connection)  # again: another process may have been quicker
+        found = _version(connection)  # check again: another process may have been faster
         if found is not None and found > VERSION:
             raise CatalogueUnavailable(
                 f"The catalogue on {self.place} was made by a newer Playhead (version {found} of its tables; this one "
@@ -144,7 +144,7 @@ class PostgresDatabase(Database):
 
     @property
     def _lock_number(self) -> int:
-        """Writers of one store wait for each other; those of other stores have other tables."""
+        """Return the number of the lock. Writers of one store wait for each other; other stores have other tables."""
         return zlib.crc32((self._schema or "").encode()) & 0x7FFFFFFF
 
     def explained(self, error: DBAPIError) -> str:
@@ -176,7 +176,7 @@ class CatalogueUnavailable(StoreError):
 
 
 def _version(connection: Connection) -> int | None:
-    """The version of the tables; None: there are none, or they are from before versions were kept."""
+    """Return the version of the tables. None: there are no tables, or they are older than version numbers."""
     if connection.execute(select(func.to_regclass(versions.name))).scalar_one() is None:
         return None
     found = connection.execute(select(versions.c.version)).scalar()
@@ -201,7 +201,7 @@ for _scope in SCOPES:
 
 # A word as FTS5's unicode61 tokenizer defines it.
 _WORD = re.compile(r"[^\W_]+")
-# PostgreSQL keeps no position beyond this one, no more of them for a word, and no longer words.
+# PostgreSQL stores no position beyond this one, no more positions per word, and no longer words.
 _LAST_PLACE = 16_383
 _MOST_PLACES = 255
 _LONGEST = 500
@@ -230,7 +230,7 @@ class TsVector:
         connection.execute(delete(words))
 
     def holds(self, typed: str, scope: Scope | None) -> ColumnElement[bool] | None:
-        """Each phrase in one of the scopes, as FTS5 has it: not the one half here and the other there."""
+        """Return the condition that each phrase is completely in one of the scopes, as in FTS5."""
         asked = [told for one in phrases(typed) if (told := _query(one))]
         if not asked:
             return None
@@ -282,7 +282,7 @@ def _query(phrase: Phrase) -> str:
 
 
 def _marked(said: str, asked: Sequence[Phrase]) -> str:
-    """The text with each hit between marks."""
+    """Return the text with marks around each hit."""
     cut = list(_cut(said))
     spans: list[tuple[int, int]] = []
     for phrase in asked:
@@ -308,7 +308,7 @@ def _hits(
 
 
 def _cut(said: str) -> Iterator[tuple[str, int, int]]:
-    """Words without case and accents, each with where it stands."""
+    """Yield words without case and accents, each with its position."""
     for hit in _WORD.finditer(said):
         yield _folded(hit[0][:_LONGEST]), hit.start(), hit.end()
 

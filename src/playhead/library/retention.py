@@ -43,7 +43,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doomed:
-    """A run that may go, and which rule says so."""
+    """A run that may be deleted, and the rule that selected it."""
 
     entry: Entry
     bytes: int
@@ -51,7 +51,7 @@ class Doomed:
 
 
 def plan(runs: Sequence[Sized], rules: RetentionRules, now_ns: int) -> list[Doomed]:
-    """Of `runs`, newest first, those that may go, oldest first. Pure."""
+    """Return which of `runs` (newest first) may be deleted, oldest first. Pure."""
     total = sum(one.bytes for one in runs)
     going: list[Doomed] = []
     for place, one in reversed(list(enumerate(runs))):
@@ -65,7 +65,7 @@ def plan(runs: Sequence[Sized], rules: RetentionRules, now_ns: int) -> list[Doom
 
 
 def is_safe(entry: Entry) -> bool:
-    """Whether pruning must leave this run alone: it is in progress, marked to keep, or a golden run."""
+    """Return whether pruning must leave this run alone: it is in progress, marked to keep, or golden."""
     return entry.status == "running" or entry.manifest.keep or is_golden(entry.manifest)
 
 
@@ -79,7 +79,7 @@ def _why(entry: Entry, rules: RetentionRules, total: int, now_ns: int) -> str | 
 
 
 def _moment(entry: Entry) -> int:
-    """When it began; of a run that cannot say, when it was last written to."""
+    """Return when the run began. If its manifest does not say so, return when its folder was last changed."""
     if entry.manifest.started_ns:
         return entry.manifest.started_ns
     try:
@@ -94,12 +94,12 @@ def weighed(found: Iterable[Entry], *, needed: bool) -> list[Sized]:
 
 
 def run_size(run: Path) -> int:
-    """Bytes of a run: its tape, and the contents of files that it was the first to have."""
+    """Return the bytes of a run: its tape, and the file contents that this run stored first."""
     return size_of(run) + pack_size(run.parent.parent, run.name)
 
 
 def size_of(run: Path) -> int:
-    """Bytes in all files below; what goes away meanwhile weighs nothing."""
+    """Return the bytes of all files below a folder. Files that are deleted meanwhile count as 0."""
     total = 0
     folders = [str(run)]
     while folders:
@@ -132,7 +132,7 @@ def remove_all(home: Path, going: Iterable[Doomed]) -> Iterator[Doomed]:
             try:
                 one.entry.path.rename(moved)
             except FileNotFoundError:
-                continue  # another process was quicker
+                continue  # another process was faster
             except OSError as error:
                 why = error.strerror or str(error)
                 raise StoreError(f"{one.entry.path} cannot be deleted ({why}).") from error
@@ -144,7 +144,7 @@ def remove_all(home: Path, going: Iterable[Doomed]) -> Iterator[Doomed]:
 
 
 def clear_rubbish(home: Path) -> int:
-    """Remove what an interrupted prune has left; how many bytes that was."""
+    """Delete the remains of an interrupted prune. Return the number of bytes."""
     freed = 0
     for trash in home.glob(f"{_TRASH}*"):
         if not _is_in_use(trash):
@@ -154,7 +154,7 @@ def clear_rubbish(home: Path) -> int:
 
 
 def _is_in_use(trash: Path) -> bool:
-    """Another prune may be at work: its folder bears its pid."""
+    """Return whether another prune is running: its folder has its pid in the name."""
     pid = trash.name.rpartition("-")[2]
     return pid.isdigit() and clock.process_birth(int(pid)) is not None
 

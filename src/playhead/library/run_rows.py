@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 # Times come from an untrusted manifest: limit them to what a database can hold (the year 2262).
 _LATEST_NS = 2**63 - 10_000_000
 _LARGEST = 2**62
-# Runs that began in the same nanosecond get numbers that follow each other.
+# Runs that began in the same nanosecond get successive numbers.
 _NEAR_NS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """The columns that runs are filtered and sorted by, and the whole manifest. `claims`: it says that the run
-    is in progress.
+    """The columns by which runs are filtered and sorted, and the whole manifest. `claims`: the manifest says that
+    the run is in progress.
     """
 
     id: str
@@ -58,7 +58,7 @@ class RunRow:
 
 
 def row_of(shelf: Shelf, run_id: str, stamp: str) -> RunRow:
-    """A manifest as a row. One that cannot be read becomes a row that says why."""
+    """Return a manifest as a row. An unreadable one becomes a row with the reason."""
     try:
         manifest = shelf.manifest(run_id)
         raw = json.dumps(_members(manifest)).encode()
@@ -86,7 +86,7 @@ def row_of(shelf: Shelf, run_id: str, stamp: str) -> RunRow:
 
 
 def plain(text: str) -> str:
-    """No half of a character, and no NUL: a database takes none, or ends there."""
+    """Replace NUL and halves of surrogate pairs: a database refuses them, or ends the text there."""
     if "\0" in text:
         text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     if text.isascii():
@@ -95,7 +95,7 @@ def plain(text: str) -> str:
 
 
 def whole(number: int | None) -> int | None:
-    """As large as a database can hold: a stranger's tape may claim any number."""
+    """Limit a number to what a database can hold: the tape of a stranger may contain any number."""
     return None if number is None else min(max(number, -_LARGEST), _LARGEST)
 
 
@@ -111,8 +111,8 @@ def note_of(manifest: Manifest) -> str:
 def numbered(
     rows: Iterable[RunRow], known: Mapping[str, int], taken: Container[int]
 ) -> Iterator[tuple[int, RunRow]]:
-    """Each row with its number in the catalogue: the moment it began, or the next that is free. So
-    numbers sort as runs do by age, in every index that has them.
+    """Return each row with its number in the catalogue: its start time, or the next free number. So numbers have the
+    same order as the ages of runs, in every index that contains them.
     """
     given: set[int] = set()
     for row in rows:
@@ -126,12 +126,12 @@ def numbered(
 
 
 def is_near(number: int, row: RunRow) -> bool:
-    """Whether this number still says when the run began."""
+    """Return whether this number still matches the start time of the run."""
     return 0 <= number - row.started_ns < _NEAR_NS
 
 
 def _members(manifest: Manifest) -> dict[str, Any]:
-    """As `asdict` would have it, in a tenth of the time: there may be ten thousand to read."""
+    """Return the same as `asdict`, in a tenth of the time: there may be ten thousand manifests."""
     members = {name: getattr(manifest, name) for name in Manifest.__slots__}
     members["segments"] = [
         {name: getattr(one, name) for name in SegmentSummary.__slots__} for one in manifest.segments
@@ -166,13 +166,13 @@ class Summary:
 
 
 def encode_summary(state: str, summary: Summary) -> bytes:
-    """For the catalogue, with the state of the tape that it was made of."""
+    """Encode a summary for the catalogue, with the state of the tape from which it was made."""
     members = {"state": state, **{name: getattr(summary, name) for name in Summary.__slots__}}
     return json.dumps(members).encode("utf-8", "backslashreplace")
 
 
 def decode_summary(raw: bytes, state: str | None = None) -> Summary | None:
-    """None: it cannot be read, or was made of another state than that."""
+    """Decode a summary. None: it cannot be read, or was made from another state."""
     try:
         members = json.loads(raw)
         made_of = members.pop("state", None)
@@ -182,8 +182,8 @@ def decode_summary(raw: bytes, state: str | None = None) -> Summary | None:
 
 
 def stamp_of(run: Path | str, prices: str) -> str:
-    """Changes whenever the manifest, a segment or the prices do. A process that outlives its run
-    adds to a tape whose manifest is written already: so the segments are looked at themselves.
+    """Return a stamp that changes with the manifest, a segment or the prices. A process that outlives its run
+    appends to a tape whose manifest is already written, so the segments themselves are checked.
     """
     segments = size = manifest = 0
     try:
@@ -200,7 +200,7 @@ def stamp_of(run: Path | str, prices: str) -> str:
 
 
 def stamp_of_prices(overrides: Mapping[str, Any]) -> str:
-    """Changes with the user's own prices, the installed ones, and how we count."""
+    """Return a stamp that changes with the user's own prices, the installed prices, and our way of counting."""
     own = crc32(json.dumps(overrides, sort_keys=True, default=str).encode())
     spec = find_spec("genai_prices")
     try:
@@ -223,12 +223,12 @@ def is_golden(manifest: Manifest) -> bool:
 
 
 def tapes_of(folder: Path, run_id: str) -> list[Path]:
-    """The single-file tapes below that folder that were made of this run."""
+    """Return the single-file tapes below a folder that were made from this run."""
     return [path for path in single_tapes(folder) if id_of(path) == run_id]
 
 
 def single_tapes(folder: Path) -> Iterator[Path]:
-    """Sorted; hidden folders and those of packages are left out."""
+    """Return single-file tapes, sorted; hidden folders and folders of packages are skipped."""
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(
             one for one in folders if not one.startswith(".") and one not in _NOT_LOOKED_AT
@@ -237,13 +237,13 @@ def single_tapes(folder: Path) -> Iterator[Path]:
 
 
 def id_of(path: Path) -> str | None:
-    """The run that a single-file tape was made of; None: it does not say."""
+    """Return the run from which a single-file tape was made. None: the tape does not name it."""
     said = head_of(path).get("run")
     return said if isinstance(said, str) else None
 
 
 def head_of(path: Path) -> dict[str, object]:
-    """The first line of a single-file tape; empty: it has none that can be read."""
+    """Return the first line of a single-file tape; empty: it cannot be read."""
     try:
         with file_of(path.resolve()) as file:
             head = json.loads(file.readline(1_000_000))

@@ -57,7 +57,7 @@ class Search:
     statuses: frozenset[str] = frozenset()
     models: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
-    # A value of None: any.
+    # A value of None matches any value.
     tags: tuple[tuple[str, str | None], ...] = ()
     # * and ? are wildcards, here and in models and tools.
     name: str | None = None
@@ -74,7 +74,7 @@ class Search:
 
     @property
     def needs_tapes(self) -> bool:
-        """Whether manifests alone cannot tell which runs fit, and in which order."""
+        """Return whether the filters or the order need more than manifests."""
         asked = (self.text, self.models, self.tools, self.min_cost is not None, self.failed_turns)
         return any(asked) or self.max_cost is not None or self.sort.lstrip("-") in _FROM_TAPES
 
@@ -95,14 +95,14 @@ class FoundRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultPage:
-    """`total` counts what fits on all pages; `next` is the cursor of the page after this one."""
+    """One page of results. `total` counts the matches on all pages; `next` is the cursor of the next page."""
 
     rows: tuple[FoundRun, ...] = ()
     total: int = 0
     next: str | None = None
 
 
-# Each with the state of its tape that the catalogue was made of.
+# Each run with the state of its tape from which its catalogue entry was made.
 _Rows = list[tuple[FoundRun, "str | None"]]
 
 
@@ -137,7 +137,7 @@ def query(
 
 
 def one(home: Path, run_id: str, *, prices: Mapping[str, Any] | None = None) -> FoundRun | None:
-    """A run by its id, as it is now; None: there is none."""
+    """Return a run by its id, in its current state. None: there is no such run."""
     if not (home / "runs").is_dir():
         return None
     db, reader = database_of(home), Reader(FolderShelf(home), prices)
@@ -152,7 +152,7 @@ def one(home: Path, run_id: str, *, prices: Mapping[str, Any] | None = None) -> 
 
 
 def _freshened(home: Path, rows: _Rows, reader: Reader) -> bool:
-    """Runs that are shown are read again where their tapes have changed; whether any was."""
+    """Read the shown runs again if their tapes have changed. Return whether any tape had changed."""
     stale = [found.entry.id for found, state in rows if _is_stale(reader, found, state)]
     refresh(home, stale, reader)
     return bool(stale)
@@ -181,7 +181,7 @@ def _page(
 ) -> tuple[_Rows, int, str | None]:
     limit = max(1, min(wanted.limit, LARGEST_PAGE))
     source, number, fits = _source(wanted, db.dialect)
-    # Newest first is the order of the index itself: one column, so that SQLite sees it.
+    # "Newest first" is the order of the index itself: use one column, so that SQLite recognises it.
     columns = (number,) if order is runs.c.number else (order, number)
     ask = select(number, runs.c.id, runs.c.state, runs.c.problem, order.label("at"))
     ask = ask.select_from(source).where(*fits)
@@ -228,7 +228,7 @@ def conditions(wanted: Search, dialect: str = "sqlite") -> list[ColumnElement[bo
     if wanted.name is not None:
         fits.append(_like(runs.c.name, plain(wanted.name)))
     if wanted.project is not None:
-        # A run that cannot say whose it is belongs to everybody.
+        # A run without a project belongs to every project.
         fits.append(runs.c.project.in_([plain(wanted.project), ""]))
     for kind, names in (("model", wanted.models), ("tool", wanted.tools)):
         fits += [
@@ -272,7 +272,7 @@ def _like(column: ColumnElement[str], pattern: str) -> ColumnElement[bool]:
     if "*" not in pattern and "?" not in pattern:
         return column == pattern
     escaped = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    # SQLite's own LIKE takes large letters for small ones; so that all databases do.
+    # SQLite's LIKE ignores case; with ilike, all databases do.
     return column.ilike(escaped.replace("*", "%").replace("?", "_"), escape="\\")
 
 

@@ -1,6 +1,8 @@
-"""Rows of a catalogue on a server, for `list` and `last`: what `database.CatalogueRows` is for the SQLite file.
+"""Rows of a catalogue on a server, for `list` and `last`: the counterpart of `database.CatalogueRows` for the SQLite
+file.
 
-Rows come a page at a time, with everything that a list shows of them, so that twenty runs need one query and not sixty.
+Rows come a page at a time, with everything that a list shows of them, so that twenty runs need one query and not
+sixty.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _COLUMNS = (
 
 
 class ServerRows(CoreLedger):
-    """The newest page that was read is kept, for the questions about its rows that follow."""
+    """Reads rows in pages. Keeps the newest page, for the queries about its rows that follow."""
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
@@ -62,7 +64,7 @@ class ServerRows(CoreLedger):
             for number, key, value in said:
                 self._tags.setdefault(number, {})[key] = value
         self._manifests = {row[0]: bytes(row[-2] or b"") for row in rows}
-        # Summaries of all pages: a list asks for them after its last row.
+        # Summaries of all pages: a list reads them after its last row.
         self._summaries.update({row[1]: row[-1] for row in rows})
         return list(rows)
 
@@ -77,7 +79,7 @@ class ServerRows(CoreLedger):
         return None if found is None else bytes(found)
 
     def keep_summaries(self, made: Mapping[str, bytes]) -> None:
-        """Until the tape is read for the whole catalogue, which overwrites it."""
+        """Store summaries. They stay until the whole catalogue is updated from the tape, which overwrites them."""
 
         def work() -> None:
             with self._db.writing() as connection:

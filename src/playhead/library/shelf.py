@@ -18,14 +18,14 @@ from playhead.tape import store
 from playhead.tape.manifest import Manifest, read_manifest
 from playhead.tape.reader import Tape
 
-# A folder's time of change is as coarse as the kernel's tick, on some file systems two seconds: two
-# changes within one look like one.
+# The modification time of a folder is as coarse as the kernel's tick, on some file systems two seconds: two changes
+# within one tick look like one.
 _SETTLED_NS = 100_000_000
 _COARSELY_SETTLED_NS = 2_500_000_000
 
 
 class Shelf(Protocol):
-    """The runs of one store. What cannot be read raises PlayheadError."""
+    """The runs of one store. Unreadable data raises PlayheadError."""
 
     def ids(self) -> Iterable[str]: ...
 
@@ -33,7 +33,7 @@ class Shelf(Protocol):
         """Changes whenever a run is added or deleted. None: it cannot be determined now."""
 
     def announced(self) -> Mapping[str, int]:
-        """Runs that changed after they had ended, each with a token for `heard`."""
+        """Return runs that changed after they had ended, each with a token for `heard`."""
 
     def heard(self, announcements: Mapping[str, int]) -> None: ...
 
@@ -41,12 +41,12 @@ class Shelf(Protocol):
         """Changes whenever the manifest changes. None: the run does not exist."""
 
     def state(self, run_id: str, prices: str) -> str:
-        """Another whenever the tape, the manifest or the prices are."""
+        """Return a text that changes with the tape, the manifest or the prices."""
 
     def manifest(self, run_id: str) -> Manifest: ...
 
     def changed_ns(self, run_id: str) -> int:
-        """When a run that cannot say when it began was last touched."""
+        """Return when a run without a known start was last changed."""
 
     def tape(self, run_id: str) -> Tape: ...
 
@@ -57,14 +57,14 @@ class FolderShelf:
     def __init__(self, home: Path) -> None:
         self.home = home
         self._runs = home / "runs"
-        # Joining paths as objects costs more than the system call that they are for.
+        # Joining path objects costs more than the system call itself.
         self._prefix = f"{self._runs}/"
 
     def path(self, run_id: str) -> Path:
         return self._runs / run_id
 
     def ids(self) -> list[str]:
-        # A folder whose name is not text was not made by us, and no database can hold it.
+        # Playhead did not create a folder whose name is not text, and no database can hold such a name.
         return [run for run in store.run_ids(self.home) if run.isascii() or run.isprintable()]
 
     def version(self) -> str | None:

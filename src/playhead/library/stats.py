@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A tool that fails: how often, of how many calls."""
+    """A failing tool: its failures, and its number of calls."""
 
     tool: str
     failures: int
@@ -61,7 +61,7 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """All runs that fit, by headings. `failing`: the tools that fail most."""
+    """The sums over all matching runs, by group. `failing`: the tools that fail most often."""
 
     by: By
     total: Group
@@ -147,7 +147,7 @@ def _by_runs(connection: Connection, fits: _Fits, key: ColumnElement[Any]) -> li
 
 
 def _run_times(connection: Connection, fits: _Fits, key: ColumnElement[Any]) -> dict[Any, Times]:
-    """Taken out and sorted here: a database needs four times as long for the same."""
+    """Return the durations of runs, sorted here: a database needs four times as long."""
     took: dict[Any, list[float]] = {}
     ask = select(key, runs.c.duration_s).where(runs.c.duration_s.is_not(None), *fits)
     for name, seconds in connection.execute(ask):
@@ -156,14 +156,14 @@ def _run_times(connection: Connection, fits: _Fits, key: ColumnElement[Any]) -> 
 
 
 def _day() -> ColumnElement[int]:
-    """Days as they are here."""
+    """Return the day of a run in local time."""
     zone = datetime.fromtimestamp(clock.wall_ns() / 1e9, timezone.utc).astimezone().utcoffset()
     shift = int((zone or timedelta()).total_seconds())
     return (runs.c.number // 1_000_000_000 + shift) // _DAY_S
 
 
 def _days(groups: list[Group]) -> list[Group]:
-    """Newest first, as dates."""
+    """Return the days as dates, newest first."""
     newest = sorted(groups, key=lambda group: int(group.key), reverse=True)
     return [replace(group, key=_date(int(group.key))) for group in newest]
 
@@ -213,17 +213,17 @@ def _within(fits: _Fits) -> list[ColumnElement[bool]]:
 
 
 def _whole(total: Any) -> int | None:
-    """PostgreSQL sums whole numbers up to a decimal one."""
+    """Return an int: PostgreSQL returns the sum of integers as a decimal."""
     return None if total is None else int(total)
 
 
 def _plus(left: Any, right: Any) -> Any:
-    """Unknown and something is something."""
+    """Add two numbers. If one is unknown (None), return the other."""
     return right if left is None else left if right is None else left + right
 
 
 def percentiles(found: Sequence[tuple[float, int]]) -> Times:
-    """The nearest ranks of values in order, each with how often it was found. Pure."""
+    """Return the nearest ranks of sorted values, each given with its count. Pure."""
     total = sum(count for _, count in found)
     ranks = [-(-total * percent // 100) for percent in _PERCENTS]
     reached: list[float] = []

@@ -17,7 +17,7 @@ from playhead.library.postgres import TsVector
 
 
 class TextIndex(Protocol):
-    """Rows are numbered as runs are."""
+    """A full-text index. Rows have the numbers of runs."""
 
     @property
     def table(self) -> FromClause: ...
@@ -26,7 +26,7 @@ class TextIndex(Protocol):
     def number(self) -> ColumnElement[int]: ...
 
     def put(self, connection: Connection, texts: Sequence[Mapping[str, Any]]) -> None:
-        """Each with its `run` and a text for every scope."""
+        """Add rows, each with its `run` and a text for every scope."""
 
     def drop(self, connection: Connection, numbers: Sequence[int]) -> None: ...
 
@@ -36,7 +36,7 @@ class TextIndex(Protocol):
         """The condition on a row of `table`. None: the typed text contains no word."""
 
     def matching(self, typed: str, scope: Scope | None) -> Select[Any] | Any:
-        """The numbers of the runs of which that holds."""
+        """Return the numbers of the runs that match the condition."""
 
     def snippets(
         self, connection: Connection, number: int, typed: str, scope: Scope | None

@@ -43,11 +43,10 @@ def open_session(
     force: bool = False,
     command: Sequence[str] | None = None,
 ) -> Session:
-    """A session of that name. UsageError: there is one already, and neither `resume` nor `force` was
-    asked for.
+    """Open a session of that name. UsageError: it exists already, and neither `resume` nor `force` is set.
 
-    It is recorded if `record` or PLAYHEAD_RECORD=1 says so, if `level` names a level, or if it resumes a
-    recorded session. Inside of a recorded run it is a part of that run.
+    It is recorded if `record` or PLAYHEAD_RECORD=1 says so, if `level` names a level, or if it resumes a recorded
+    session. Inside of a recorded run it is a part of that run.
     """
     home = home_of(store)
     folder = states.folder_of(home, session)
@@ -80,11 +79,13 @@ def _made(
     held: int | None = None,
     keeps_state: bool = True,
 ) -> Session:
-    """`run` is the session's own; without one it is a part of the run around it, if there is any."""
+    """Make the session. `run` is its own run; without one, the session is a part of the run around it, if there is
+    one.
+    """
     around = runs.current()
     recorded = None
     if run is not None:
-        # At `full` everything is hooked, as in a recorded program: calls are seen when they are made.
+        # At `full` everything is hooked, as in a recorded program: the hooks record calls when they are made.
         recorded = _joined(run.recorder)._replace(calls=run.manifest.level != "full")
     elif isinstance(around, Run):
         recorded = _joined(around.recorder)
@@ -108,8 +109,8 @@ def home_of(store: str | os.PathLike[str] | None) -> Path:
 def wants_record(
     home: Path, session: str, *, asked: bool | None, level: Level | None, resume: bool
 ) -> bool:
-    """Off by default. `--record`, `--record-level` and PLAYHEAD_RECORD=1 switch it on; a session that is resumed
-    is recorded if it was recorded before.
+    """Return whether to record, which is off by default. `--record`, `--record-level` and PLAYHEAD_RECORD=1 switch
+    it on; a resumed session is recorded if it was recorded before.
     """
     if asked is not None:
         return asked
@@ -127,7 +128,7 @@ def chosen_level(asked: Level | None) -> Level:
 
 
 def resumed_level(home: Path, session: str, asked: Level | None, *, resume: bool) -> Level | None:
-    """The level to record at: a resumed session keeps its own. UsageError: another one was asked for."""
+    """Return the level to record at: a resumed session keeps its own. UsageError: the user chose another one."""
     path = stores.run_path(home, session)
     if not resume or not path.exists():
         return asked
@@ -144,14 +145,14 @@ def resumed_level(home: Path, session: str, asked: Level | None, *, resume: bool
 
 
 def is_replaying() -> bool:
-    """Return whether this process is answered from a tape: then the state on disk belongs to another run."""
+    """Return whether this process is served from a tape: then the state on disk belongs to another run."""
     active = deck.declared()
     return active is not None and active.mode is not None
 
 
 def check_free(home: Path, session: str, *, resume: bool, force: bool) -> None:
-    """UsageError: the name is taken and neither `resume` nor `force` is set, or the session is still in
-    progress. A finished session whose run was pruned does not block its name.
+    """Check that the name can be used. UsageError: it is taken and neither `resume` nor `force` is set, or the
+    session is still in progress. A finished session whose run was pruned does not block its name.
     """
     if resume and force:
         raise UsageError("--resume continues and --force starts over: give only one of them.")
@@ -185,7 +186,7 @@ def _state(home: Path, folder: Path, fresh: State, *, resume: bool, force: bool)
 
 
 def started_state(home: Path, session: str, stages: tuple[Stage, ...], *, resume: bool) -> State:
-    """The state that a session starts or continues with."""
+    """Return the state with which a session starts or continues."""
     earlier = states.read_state(states.folder_of(home, session)) if resume else None
     return (
         State(session=session, stages=stages)
@@ -216,7 +217,9 @@ def wish_for(
     force: bool,
     facts: Mapping[str, Any] | None = None,
 ) -> Wish:
-    """The run of a session: its id is the session's name, so that resume and force are those of runs."""
+    """Return the wish for the run of a session: its id is the session's name, so `resume` and `force` work as for
+    runs.
+    """
     return Wish(
         name=session,
         run_id=session,
@@ -250,8 +253,8 @@ def _opened(
 
 
 def _end(run: Run, session: Session) -> None:
-    """The run ends as its session does."""
-    # An exception that the program raised, in an iteration or between two.
+    """End the run in the same way as its session."""
+    # An exception that the program raised, during an iteration or between two.
     error: BaseException | None = session.error
     if error is None and session.status == "error":
         error = IterationFailed(session.state.reason or "error")

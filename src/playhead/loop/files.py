@@ -50,7 +50,7 @@ def folder_of(run: Path, stage: int, name: str, number: int) -> Path:
 
 
 class Response(NamedTuple):
-    """A raw response without its secrets; below `full` its size and hash alone."""
+    """A raw response without its secrets; below `full`, only its size and hash."""
 
     raw: bytes
     digest: str
@@ -68,11 +68,11 @@ class IterationFiles:
         self._redactor = redactor
         self._complain = complain
         self._response: _Response | None = None
-        # The whole of it, once it has ended.
+        # The whole response, once it has ended.
         self.response = Response(raw=b"", digest="", size=0)
 
     def make(self, at_wall_ns: int) -> None:
-        """An empty folder; what an interrupted iteration of that number left is kept aside."""
+        """Create an empty folder. The files of an interrupted iteration with this number are moved aside."""
         try:
             if self.folder.exists():
                 move_aside(self.folder, at_wall_ns)
@@ -92,9 +92,7 @@ class IterationFiles:
             self._write_hash(name, hashlib.sha256(clean).hexdigest(), len(clean))
 
     def piece(self, raw: bytes) -> None:
-        """Append a piece of the response as it arrives: after a kill the file holds everything received until
-        then.
-        """
+        """Append a piece of the response as it arrives: after a kill, the file has everything that was received."""
         if self._level == "minimal":
             return
         try:
@@ -122,14 +120,14 @@ class IterationFiles:
         self._write("timing.json", _json(timing))
 
     def reason_of(self, decision: Decision) -> str | None:
-        """The reason as it is recorded: at `minimal`, a short one."""
+        """Return the reason as it is recorded: shortened at `minimal`."""
         if decision.reason is None:
             return None
         clean = str(self._cleaned(decision.reason))
         return clean if self._level != "minimal" else _shortened(clean, SHORT_REASON)
 
     def context(self) -> str | None:
-        """The copy of the context, for the tape; None: there is none. A long one is cut."""
+        """Write the context and return its copy for the tape, which may be shortened. None: there is no context."""
         if self._level == "minimal":
             return None
         try:
@@ -166,7 +164,7 @@ class IterationFiles:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             os.link(file, path)
         except OSError:
-            return  # there already, or a file system without links: then it is written once more
+            return  # it exists already, or the file system has no links: then it is written again
 
     def _cleaned(self, value: Any) -> Any:
         return value if self._redactor is None else self._redactor.clean(value)
@@ -182,7 +180,7 @@ class IterationFiles:
 
 
 class _Response:
-    """The raw response on its way to a file, or to a hash; secrets are taken out across pieces."""
+    """Writes the raw response to a file, or computes its hash; secrets are removed across pieces."""
 
     def __init__(self, name: str, redactor: Redactor | None) -> None:
         self.name = name
@@ -223,7 +221,7 @@ class _Response:
 
 
 def write_private(path: Path, raw: bytes) -> None:
-    """Whole or not at all: half a file would be read as a whole one."""
+    """Write the whole file or none: half a file would be read as a complete one."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         with open(fd, "wb") as file:
@@ -243,7 +241,7 @@ def timing_of(started_ns: int, ended_ns: int, exit_code: int | None) -> dict[str
 
 
 def _milliseconds(wall_ns: int) -> str:
-    """An agent takes seconds; shorter times keep an iteration small at `minimal`."""
+    """Return a time in milliseconds. An agent takes seconds, and shorter texts keep an iteration small at `minimal`."""
     return clock.iso(wall_ns)[: len("2026-11-16T05:29:22.073")] + "Z"
 
 
@@ -257,7 +255,7 @@ def _json(members: dict[str, Any]) -> bytes:
 
 
 class Tell(Protocol):
-    """Writes an event and gives back its seq; None: it is lost. `clean`: no secret is in it."""
+    """Writes an event and returns its seq; None: the event is lost. `clean`: it contains no secret."""
 
     def __call__(
         self, kind: str, data: Any, parent: Ref | None, *, clean: bool = False
@@ -271,9 +269,9 @@ class Answer(NamedTuple):
     how: str
     took_ns: int
     exit_code: int | None
-    # Tokens, cost and counts, as far as the agent said them.
+    # Tokens, cost and counts, as far as the agent reported them.
     usage: Mapping[str, Any]
-    # What an agent's stream says without its ids; empty: the response is not such a stream.
+    # The contents of an agent's stream without its ids; empty: the response is not such a stream.
     conversation: str = ""
 
 
@@ -291,7 +289,7 @@ def begin_turn(
 def begin_call(
     tell: Tell, turn: Ref | None, command: str, *, prompt: str | None, level: Level
 ) -> Ref | None:
-    """The command as a call: at `minimal` the turn alone says that there was one."""
+    """Begin the command as a call. At `minimal` only the turn shows that there was a command."""
     if level == "minimal":
         return None
     request = {"stdin": {"text": prompt or ""}}
@@ -314,7 +312,7 @@ def end_call(tell: Tell, call: Ref | None, said: Answer, *, level: Level) -> Non
         "exit_code": said.exit_code,
     }
     if level == "standard":
-        # At `full` the response itself says so.
+        # At `full` the response itself shows it.
         ended["usage"] = dict(said.usage) or None
         # A hash is kept, so that equal responses compare equal. Ids and times of a stream differ in each run.
         ended["value"] = said.conversation or response.digest

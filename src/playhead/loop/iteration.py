@@ -31,7 +31,7 @@ else:
 
 
 class RecordedLoop(NamedTuple):
-    """The recording of a session. `calls`: the session itself records its commands, because nothing else does."""
+    """The recording of a session. `calls`: the session itself must record its commands, because nothing else does."""
 
     run: Path
     level: Level
@@ -41,7 +41,7 @@ class RecordedLoop(NamedTuple):
 
 
 class Iteration:
-    """One go of the agent: told its prompt, its response as it comes, and how it ended."""
+    """One iteration of the agent. It receives the prompt, the response as it arrives, and how the command ended."""
 
     def __init__(self, session: Session, opened: Open) -> None:
         self.session = session
@@ -69,7 +69,7 @@ class Iteration:
 
     @property
     def name(self) -> str:
-        """`work 2/5`: which of how many."""
+        """Return the name and the position in the stage: `work 2/5`."""
         most = f"/{self.stage.most}" if self.stage.most else ""
         return f"{self.stage.name} {self.number}{most}"
 
@@ -96,7 +96,7 @@ class Iteration:
         return told
 
     def make(self) -> None:
-        """On disk: folder, context as it is now, a status file that says nothing yet."""
+        """Create the files: the folder, a copy of the current context, an empty status file."""
         if self._files is not None:
             self._files.make(self.opened.wall_ns)
         context = self.session.context
@@ -135,7 +135,7 @@ class Iteration:
             self._token = lanes.enclosing.set(turn)
 
     def piece(self, raw: bytes) -> list[ProgressLine]:
-        """A piece of the response, as it came. What there is to see in it comes back."""
+        """Record a piece of the response as it arrives. Return the lines of progress in it."""
         if self._files is not None:
             self._files.piece(raw)
         if self._stream is None:
@@ -148,7 +148,7 @@ class Iteration:
         self.piece(text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace"))
 
     def decide(self, word: str, reason: str | None = None) -> None:
-        """Decide in Python what a command decides with its status file."""
+        """Set the decision from Python; a command writes it into its status file."""
         self._decided = f"{word} {reason or ''}".strip()
 
     def end(
@@ -165,7 +165,7 @@ class Iteration:
         if left is None:
             # In a replay no agent runs that could write the status file.
             found = as_call("loop.status", self, self.left)
-            left = found if isinstance(found, dict) else {}  # a tape may hold anything
+            left = found if isinstance(found, dict) else {}  # a tape may contain any value
         self.took_ns = int(left.get("took_ns") or 0)
         written = str(left.get("status") or "")
         failure = None if self.outline is None else self.outline.error
@@ -176,18 +176,18 @@ class Iteration:
         return self.decision
 
     def left(self) -> dict[str, Any]:
-        """The files that the iteration has left behind."""
+        """Return the files that the iteration has left behind."""
         took = clock.wall_ns() - self.opened.wall_ns
         if self._decided is not None:
             return {"status": self._decided, "took_ns": took}
         try:
             written = self.session.status_file.read_text(encoding="utf-8", errors="replace")
         except OSError:
-            written = ""  # taken away by the agent, or never made: it decided nothing
+            written = ""  # the agent removed it, or never wrote it: there is no decision
         return {"status": written, "took_ns": took}
 
     def interrupt(self, error: BaseException | None = None) -> None:
-        """It did not come to its end: recorded as far as it came, and made again on resume."""
+        """End an unfinished iteration: it is recorded as far as it came, and `resume` makes it again."""
         self._close_stream()
         self.took_ns = clock.wall_ns() - self.opened.wall_ns
         failed = error is not None and isinstance(error, Exception)

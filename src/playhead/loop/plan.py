@@ -18,7 +18,7 @@ _PROMPT = "{prompt}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`prompt` is the path of a file, with {stage}, {iteration} and {session} in it."""
+    """The task of a loop. `prompt` is the path of a file, with the placeholders {stage}, {iteration} and {session}."""
 
     session: str
     stages: tuple[Stage, ...]
@@ -40,7 +40,7 @@ def prompt_path(plan: Plan, stage: Stage, number: int) -> Path | None:
 
 
 def read_prompt(plan: Plan, stage: Stage, number: int) -> str | None:
-    """The text to send; None: the command takes none. UsageError: the file cannot be read."""
+    """Return the text to send. None: the command takes no prompt. UsageError: the file cannot be read."""
     path = prompt_path(plan, stage, number)
     if path is None:
         return None
@@ -73,7 +73,7 @@ def check_plan(plan: Plan, *, replaying: bool = False) -> None:
 
 
 def argv_of(command: Sequence[str], prompt: str | None, told: Mapping[str, str]) -> list[str]:
-    """The command with its placeholders filled; `told` is the environment of the iteration."""
+    """Return the command with its placeholders filled; `told` is the environment of the iteration."""
     words = {
         "prompt": prompt or "",
         "session": told["PLAYHEAD_SESSION"],
@@ -86,7 +86,7 @@ def argv_of(command: Sequence[str], prompt: str | None, told: Mapping[str, str])
 
 
 def takes_prompt(command: Sequence[str]) -> bool:
-    """Return whether the prompt is a word of the command; else it comes by stdin."""
+    """Return whether the prompt is a word of the command; otherwise it is sent to stdin."""
     return any(_PROMPT in word for word in command)
 
 

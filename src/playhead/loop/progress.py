@@ -22,8 +22,8 @@ _MARKS = {"tool": "→", "failure": "✗", "retry": "↻"}
 class Progress:
     """The progress of one session. `quiet`: only the agent's text.
 
-    The command writes to stderr at unpredictable moments. In a recorded loop the replay compares the output
-    line by line, so our lines wait until the command has ended; a terminal gets them at once, past the tape.
+    The command writes to stderr at unpredictable moments. In a recorded loop the replay compares the output line by
+    line, so our lines wait until the command has ended; a terminal gets them at once, and they are not recorded.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Progress:
         self._waiting: list[str] | None = None
         self._words = codecs.getincrementaldecoder("utf-8")("replace")
         self._complaints = codecs.getincrementaldecoder("utf-8")("replace")
-        # Bytes that may yet turn out to be the beginning of an agent's stream.
+        # Bytes that may be the beginning of an agent's stream.
         self._held = b""
         self._plain = self._within_line = False
 
@@ -49,7 +49,7 @@ class Progress:
         self._waiting = [] if steady else None
 
     def heard(self, raw: bytes, glances: list[ProgressLine], *, is_agent: bool) -> None:
-        """A piece of output: words of an agent, or a program's own print."""
+        """Show a piece of output: the text of an agent, or a program's own output."""
         if is_agent:
             self._held, self._plain = b"", False
             for glance in glances:
@@ -139,7 +139,7 @@ def _is_terminal(stream: TextIO) -> bool:
 
 
 def _write_past(stream: TextIO, text: str) -> None:
-    """Write to the terminal itself, past the stream's `write`, which may be hooked."""
+    """Write to the terminal itself, bypassing the stream's `write`, which may be hooked."""
     with suppress(OSError, ValueError):
         stream.flush()
         os.write(stream.fileno(), text.encode(stream.encoding, "replace"))
@@ -168,7 +168,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 
 def _one_line(text: str) -> str:
-    """To be looked at: what could drive the terminal is left out."""
+    """Shorten a text to one line for display, without characters that control the terminal."""
     said = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
     return said if len(said) <= 100 else said[:99] + "…"
 

@@ -40,7 +40,7 @@ class Part(NamedTuple):
         )
 
     def plan(self, plan: Plan) -> Plan:
-        """The plan of a resumed part: `plan` with the stages, command, prompt and context of then."""
+        """Return the plan of a resumed part: `plan` with the recorded stages, command, prompt and context."""
         if self.facts is None:
             return plan
         context = self.facts["context"]
@@ -69,7 +69,7 @@ def facts_of(plan: Plan, state: State) -> dict[str, Any]:
 
 
 def taped_parts() -> list[Part]:
-    """The parts of the session on the tape that answers this process; empty: no tape does."""
+    """Return the parts of the session on the tape that serves this process; empty: there is no tape."""
     active = deck.declared()
     recording = None if active is None else getattr(active.mode, "recording", None)
     if recording is None:

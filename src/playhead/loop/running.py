@@ -31,19 +31,19 @@ from playhead.loop.progress import Progress
 from playhead.loop.resumed_parts import taped_parts
 from playhead.loop.session import Session
 
-# As shells say it.
+# The exit codes that shells use.
 INTERRUPTED, TERMINATED = 130, 143
 _CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
-# How long a command that was asked to end may take to do so.
+# How long a command may take to end after it was asked to.
 PATIENCE_S = 10.0
 
 
 class Terminated(BaseException):
-    """SIGTERM: as KeyboardInterrupt, by another hand."""
+    """Raised for SIGTERM, as KeyboardInterrupt is for SIGINT."""
 
 
 class Stops:
-    """Replaces the handlers of both signals while it is entered; in the main thread alone."""
+    """Replaces the handlers of both signals while it is entered; only in the main thread."""
 
     def __init__(self) -> None:
         # The exit code of the loop after a signal; 0: no signal has arrived.
@@ -77,7 +77,7 @@ class Stops:
         process = self.process
         if process is None:
             return
-        # Ctrl-C reaches the command as well; SIGTERM was sent to us alone. A second signal always ends the
+        # Ctrl-C reaches the command as well, while SIGTERM was sent only to us. A second signal always ends the
         # command.
         if number == signal.SIGTERM or self._asked > 1:
             with suppress(OSError):
@@ -87,7 +87,7 @@ class Stops:
 
 
 def stop_with(code: int) -> None:
-    """Raise what leaves with that code."""
+    """Raise the exception that makes the program exit with that code."""
     raise KeyboardInterrupt if code == INTERRUPTED else Terminated
 
 
@@ -112,15 +112,16 @@ def _see_to_it(process: subprocess.Popen[bytes]) -> None:
         end(process)
 
 
-# The capacity of a pipe that we rely on. Longer input is written in a thread beside the reading, not before
-# it.
+# The capacity of a pipe that we rely on. Longer input is written in a thread while output is read, not before.
 _PIPE = 32 * 1024
 _PIECE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The result of a loop: `done`, `error` or `interrupted`; complete iterations, earlier ones included."""
+    """The result of a loop: `done`, `error` or `interrupted`; and the number of complete iterations, including
+    earlier ones.
+    """
 
     session: str
     status: str
@@ -131,7 +132,7 @@ class Result:
 
 
 def run(plan: Plan, progress: Progress | None = None) -> Result:
-    """Make every iteration that is still to be made. UsageError: nothing was run."""
+    """Make all remaining iterations. UsageError: nothing was run."""
     check_plan(plan, replaying=is_replaying())
     shown = progress or Progress(quiet=True)
     session = open_session(
@@ -211,7 +212,7 @@ def _run(
             argv,
             stdin=subprocess.DEVNULL if sent is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
-            # Through us, so that a replay says it again; but a terminal is the command's own.
+            # Through us, so that a replay prints it again; but a terminal is left to the command.
             stderr=None if shown.on_terminal else subprocess.PIPE,
             env={**os.environ, **told},
         )
@@ -260,7 +261,7 @@ def _feed(stdin: IO[bytes], sent: bytes) -> list[threading.Thread]:
     """
 
     def write() -> None:
-        with suppress(BrokenPipeError):  # it does not want to know
+        with suppress(BrokenPipeError):  # the command does not read its stdin
             stdin.write(sent)
         _close(stdin)
 
@@ -276,16 +277,16 @@ def _close(stdin: IO[bytes]) -> None:
 
 
 def _crossed(iteration: Iteration, live: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Record the result of an iteration's command as one call. In a replay no command runs that could write a
-    status file, and no Ctrl-C arrives, so both come from the tape.
+    """Record the result of an iteration's command as one call. In a replay no command runs that could write a status
+    file, and no Ctrl-C arrives, so both come from the tape.
     """
     found = as_call("loop.status", iteration, live)
-    return found if isinstance(found, dict) else {}  # a tape may hold anything
+    return found if isinstance(found, dict) else {}  # a tape may contain any value
 
 
 def _prompt_of(plan: Plan, iteration: Iteration) -> str | None:
-    """The prompt of an iteration. In a resumed part it is a call: people edit prompts before they resume, and a
-    replay restores the files of the first part only.
+    """Return the prompt of an iteration. In a resumed part it is a call: people edit prompts before they resume, and
+    a replay restores only the files of the first part.
     """
 
     def read() -> str | None:

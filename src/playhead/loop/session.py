@@ -15,7 +15,7 @@ from playhead.loop.state import Open, State, let_go, status_file
 
 
 class Session:
-    """Made by `playhead.loop.open_session`. Never raises because of recording."""
+    """A session, made by `playhead.loop.open_session`. Problems with recording never raise."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Session:
         return status_file(self.folder)
 
     def iterations(self) -> Iterator[Iteration]:
-        """The iterations that are still to be made. An iteration ends when the next one is requested."""
+        """Yield the remaining iterations. An iteration ends when the next one is requested."""
         while not self.state.over and self.state.status == "running":
             iteration = self.begin()
             yield iteration
@@ -64,7 +64,7 @@ class Session:
                 iteration.end()
 
     def begin(self) -> Iteration:
-        """The next iteration: its folder, its empty status file, its first event."""
+        """Begin the next iteration: its folder, its empty status file, its first event."""
         now = clock.wall_ns()
         number = self.state.done + 1
         opened = Open(stage=self.state.stage, number=number, wall_ns=now)
@@ -73,7 +73,7 @@ class Session:
         return self.current
 
     def close(self, error: BaseException | None = None) -> None:
-        """End the session for now: an iteration under way was interrupted, and is made again."""
+        """Close the session for now: an unfinished iteration counts as interrupted, and is made again."""
         if self.current is not None and self.current.is_open:
             self.current.interrupt(error)
         if self.state.status == "running":
@@ -112,6 +112,6 @@ class Session:
 
 
 def taken_up(session: Session, opened: Open) -> Iteration:
-    """An iteration that another process has begun."""
+    """Continue an iteration that another process has begun."""
     session.current = Iteration(session, opened)
     return session.current

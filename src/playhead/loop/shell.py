@@ -75,7 +75,7 @@ def init(
 
 
 def start(name: str, home: Path, *, stage: str | None, context: Path | None) -> Iteration | None:
-    """The next iteration; None: there is none."""
+    """Begin the next iteration. None: there is none left."""
     session = take_up(name, home, context=context)
     if stage is not None:
         session.state = states.at_stage(session.state, stage)
@@ -92,7 +92,7 @@ def prompt(name: str, home: Path, text: str, *, command: str) -> None:
 
 
 def response(name: str, home: Path, raw: bytes, *, exit_code: int | None) -> Iteration:
-    """The iteration is over with this."""
+    """End the iteration with this response."""
     iteration = _current(name, home)
     iteration.response(raw)
     iteration.end(exit_code=exit_code)
@@ -138,7 +138,7 @@ def advance(
 
 
 def end(name: str, home: Path, status: Status | None) -> Status:
-    """The session's last word; the run is closed."""
+    """End the session, and close its run."""
     session = take_up(name, home)
     state = session.state
     if state.open is not None:
@@ -165,12 +165,12 @@ def variables(iteration: Iteration) -> dict[str, str]:
 
 
 def exports(told: Mapping[str, str]) -> str:
-    """These variables, for `eval`."""
+    """Return these variables as shell commands for `eval`."""
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in told.items())
 
 
 def take_up(name: str, home: Path, *, context: Path | None = None) -> Session:
-    """The session as the process before left it."""
+    """Return the session as the previous process left it."""
     folder = states.folder_of(home, name)
     state = states.read_state(folder)
     if state is None:
@@ -227,15 +227,15 @@ def _redactor(home: Path, told: dict[str, Any] | None) -> Redactor | None:
 
 
 def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force: bool) -> State:
-    """The run of the session, opened and left open for the processes that follow."""
+    """Open the run of the session, and leave it open for the processes that follow."""
     settings = config.load()
     wish = beginning.wish_for(state.session, home, level, resume=resume, force=force)
     try:
         run = opening.open_run(wish, settings, '""')
-        # The run is in progress as long as the script lives, which is our parent.
+        # The run is in progress as long as the script, our parent process, is alive.
         script = os.getppid()
         birth = clock.process_birth(script) or ""
-        # No command: what would be run again are these steps, and they answer nothing from a tape.
+        # No command: a replay would run these steps again, and they take no answers from a tape.
         told = dataclasses.replace(run.manifest, pid=script, birth=birth, command=[])
         manifests.write_manifest(run.path, told)
     except UsageError:

@@ -17,7 +17,7 @@ Word = Literal["continue", "stop", "error"]
 WORDS: tuple[Word, ...] = ("continue", "stop", "error")
 
 _STAGE = re.compile(r"([A-Za-z0-9][\w.-]{0,63})(?::(\d{1,6}|\*))?")
-# How other tools spell the same decisions.
+# Words of other tools for the same decisions.
 _SYNONYMS: dict[str, Word] = {
     "next": "continue",
     "ok": "continue",
@@ -32,14 +32,14 @@ _SYNONYMS: dict[str, Word] = {
 
 
 class Stage(NamedTuple):
-    """A name, and how many iterations it may take; 0: as many as it wants."""
+    """A name, and the maximum number of iterations; 0: no limit."""
 
     name: str
     most: int = 1
 
 
 class Decision(NamedTuple):
-    """The decision of an iteration about the next one. `said` holds the other fields that it wrote."""
+    """The decision of an iteration about the next one. `said` has the other fields of the status file."""
 
     word: Word
     reason: str | None = None
@@ -63,7 +63,7 @@ def parse_stage(text: str) -> Stage:
 
 
 def spell_stage(stage: Stage) -> str:
-    """The inverse."""
+    """Format a stage as `parse_stage` reads it."""
     return f"{stage.name}:{stage.most or '*'}"
 
 
@@ -75,8 +75,8 @@ def parse_stages(texts: Sequence[str | Stage]) -> tuple[Stage, ...]:
 
 
 def filled(text: str, words: Mapping[str, str]) -> str:
-    """By hand: `str.format` would stumble over every other brace, and commands hold JSON. One pass, so
-    that a prompt which speaks of {stage} is sent as it stands.
+    """Fill placeholders. Not with `str.format`, which fails at other braces, and commands contain JSON. In one pass,
+    so that a prompt with the text {stage} in it is sent unchanged.
     """
     out, at = [], 0
     while (start := text.find("{", at)) != -1:
@@ -94,7 +94,7 @@ def filled(text: str, words: Mapping[str, str]) -> str:
 def decide(
     written: str, *, exit_code: int | None, failure: str | None, complaint: str = ""
 ) -> Decision:
-    """Decide from the status file and from the exit code: a failure outweighs the file.
+    """Decide from the status file and from the exit code: a failure overrides the file.
 
     The file holds one word, or a JSON object with `decision` (or `status`) and perhaps `reason`.
     """

@@ -28,13 +28,15 @@ _LOCK = "lock"
 
 
 def folder_for(session: Path) -> Path:
-    """By the session's own folder: every process of it finds the same."""
+    """Return the scratch folder. Its name is derived from the session's folder, so all processes of the session find
+    it.
+    """
     name = hashlib.sha256(os.fsencode(session)).hexdigest()[:16]
     return Path(os.environ.get("TMPDIR") or "/tmp") / f"playhead-{os.getuid()}" / name  # noqa: S108
 
 
 def status_file(session: Path) -> Path:
-    """Where an iteration writes its decision."""
+    """Return the path to which an iteration writes its decision."""
     return folder_for(session) / _STATUS
 
 
@@ -64,7 +66,7 @@ def hold(session: Path) -> int | None:
 
 
 def let_go(session: Path, held: int | None) -> None:
-    """The inverse of `hold`; the folder goes with it."""
+    """Release the lock of `hold`, and delete the folder."""
     folder = folder_for(session)
     for name in (_STATUS, _LOCK):
         with suppress(OSError):
@@ -102,7 +104,7 @@ class Open(NamedTuple):
 
 
 class State(NamedTuple):
-    """`stage` is the one that is under way, `counts` the complete iterations of each."""
+    """The state of a session. `stage` is the current stage; `counts` has the complete iterations of each stage."""
 
     session: str
     stages: tuple[Stage, ...]
@@ -115,7 +117,7 @@ class State(NamedTuple):
     root: str | None = None
     stage: int = 0
     counts: tuple[int, ...] = ()
-    # The last decision: a stage that said stop is over, however many iterations it may have.
+    # The last decision: after "stop" a stage is over, even if it may have more iterations.
     word: str = "continue"
     status: str = "running"
     open: Open | None = None
@@ -127,7 +129,7 @@ class State(NamedTuple):
 
     @property
     def done(self) -> int:
-        """Complete iterations of the stage that is under way."""
+        """Return the complete iterations of the current stage."""
         return self.counts[self.stage] if self.stage < len(self.counts) else 0
 
     @property
@@ -140,7 +142,7 @@ def folder_of(home: Path, session: str) -> Path:
 
 
 def read_state(folder: Path) -> State | None:
-    """None: there is no such session. StoreError: its state cannot be read."""
+    """Read the state. None: there is no such session. StoreError: the state cannot be read."""
     path = folder / _FILE
     try:
         members = json.loads(path.read_bytes())
@@ -186,7 +188,7 @@ def _replace(folder: Path, raw: bytes) -> None:
 
 
 def set_aside(folder: Path, at_wall_ns: int) -> None:
-    """For `force`: kept under another name, never deleted."""
+    """Move the state aside for `force`: it is kept under another name, never deleted."""
     if folder.exists():
         move_aside(folder, at_wall_ns)
 
@@ -196,8 +198,8 @@ def begun(state: State, opened: Open) -> State:
 
 
 def ended(state: State, word: str, reason: str | None) -> State:
-    """The state after an iteration that decided `word`. One that failed is not counted: `resume`
-    makes it again.
+    """Return the state after an iteration that decided `word`. A failed iteration is not counted: `resume` makes it
+    again.
     """
     if word == "error":
         return state._replace(open=None, status="error", word=word, reason=reason)
@@ -233,7 +235,7 @@ def resumed(state: State, stages: tuple[Stage, ...]) -> State:
 
 
 def at_stage(state: State, name: str) -> State:
-    """Go over to the stage of that name; one that was not foreseen is added."""
+    """Move on to the stage of that name; an unknown stage is added."""
     names = [one.name for one in state.stages]
     if name in names[state.stage :]:
         return state._replace(stage=names.index(name, state.stage), status="running")
@@ -251,7 +253,7 @@ _FIELDS = frozenset(State._fields)
 
 
 def _members(state: State) -> dict[str, Any]:
-    """As JSON: with names, for people and for later versions."""
+    """Return the state as JSON members: with names, for people and for later versions."""
     stages = [one._asdict() for one in state.stages]
     opened = None if state.open is None else state.open._asdict()
     return {**state._asdict(), "stages": stages, "open": opened}

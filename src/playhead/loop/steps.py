@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from playhead import config
     from playhead.loop.iteration import Iteration
 else:
-    config = Later("playhead.config")  # not where the store is named
+    config = Later("playhead.config")  # not loaded if the store is named
 
-# step → (what stands without a name, options with a value, flags).
+# step → (positional arguments, options with a value, flags).
 STEPS: dict[str, tuple[tuple[str, ...], frozenset[str], frozenset[str]]] = {
     "init": (
         ("name",),
@@ -44,7 +44,7 @@ _MANY = frozenset({"stage"})  # of `init`
 
 
 def read(words: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
-    """The step and its arguments; None: the arguments are not well-formed, and click must explain."""
+    """Return the step and its arguments. None: the arguments are not well-formed, and click must explain why."""
     if not words or words[0] not in STEPS:
         return None
     step, rest = words[0], list(words[1:])
@@ -71,7 +71,7 @@ def read(words: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
 
 
 def perform(step: str, given: Mapping[str, Any]) -> tuple[str, int]:
-    """Do it; what goes to stdout, and the exit code."""
+    """Perform the step. Return the text for stdout, and the exit code."""
     store = given.get("store") or os.environ.get("PLAYHEAD_HOME")
     home = Path(store).expanduser().absolute() if store else config.load().home
     name, as_json = given["name"], given.get("json", False)
@@ -106,7 +106,7 @@ def perform(step: str, given: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def main(words: Sequence[str]) -> int | None:
-    """The exit code; None: these words are for the command line proper."""
+    """Return the exit code. None: the ordinary command line must handle these arguments."""
     found = read(words)
     if found is None:
         return None
@@ -124,7 +124,9 @@ def main(words: Sequence[str]) -> int | None:
 
 
 def _next(name: str, home: Path, given: Mapping[str, Any], *, as_json: bool) -> tuple[str, int]:
-    """One process for all steps of an iteration: end the open one with its response, begin the next with its prompt."""
+    """Do all steps of an iteration in one process: end the open one with its response, begin the next with its
+    prompt.
+    """
     code, file = given.get("exit-code"), given.get("response")
     raw = _content(file) if file is not None and shell.is_open(name, home) else None
     context = given.get("context")
@@ -168,7 +170,7 @@ def _many(step: str, name: str) -> bool:
 
 
 def _is_known(step: str, given: Mapping[str, Any]) -> bool:
-    """Return whether the values are such that the step takes them."""
+    """Return whether the step accepts these values."""
     if step == "init" and (level := given.get("record-level") or given.get("level")):
         return level in ("minimal", "standard", "full")
     if step == "end" and "status" in given:

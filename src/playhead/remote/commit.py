@@ -77,7 +77,7 @@ def encode_commit(commit: Commit) -> bytes:
 
 
 def decode_commit(raw: bytes, run: str, place: str) -> Commit:
-    """TapeDamaged: not a marker of this run. TapeTooNew: written by a newer Playhead."""
+    """Decode a marker. TapeDamaged: it is not a marker of this run. TapeTooNew: a newer Playhead wrote it."""
     try:
         members = json.loads(raw)
         version = int(members["version"])

@@ -20,9 +20,9 @@ from urllib.parse import unquote, urlsplit
 from playhead.errors import RemoteError, UsageError
 
 _SCHEMES = ("s3", "gs", "az", "file")
-# Seconds to connect, and until retries of one request end. The default of three minutes is too long for a person.
+# Seconds to connect, and until retries of one request end. The default of three minutes is too long for a user.
 _CONNECT_S, _RETRY_S, _RETRIES = 5, 20, 4
-# Seconds for one request. A server puts an object of a gigabyte together in more than the default of 30.
+# Seconds for one request. A server needs more than the default of 30 to assemble an object of a gigabyte.
 _REQUEST_S = 180
 _CREDENTIALS = (
     "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE for a profile in ~/.aws"
@@ -99,12 +99,12 @@ class ObjectFolder:
             return True
 
     def put_file(self, path: str, file: BinaryIO) -> None:
-        """RunUpload from an open file, in parallel parts if it is large. The object appears when it is complete."""
+        """Upload from an open file, in parallel parts if it is large. The object appears when it is complete."""
         with self._translated(path):
             self._library.put(self._store, path, file)
 
     def get(self, path: str, largest: int) -> bytes | None:
-        """The whole content; None: there is no such object. RemoteError: it is larger than `largest`."""
+        """Return the whole content. None: there is no such object. RemoteError: it is larger than `largest`."""
         with self._translated(path):
             try:
                 found = self._library.get(self._store, path)
@@ -115,7 +115,7 @@ class ObjectFolder:
             return bytes(found.bytes())
 
     def get_range(self, path: str, start: int, stop: int) -> bytes:
-        """These bytes of an object. FileNotFoundError: there is no such object."""
+        """Return these bytes of an object. FileNotFoundError: there is no such object."""
         with self._translated(path):
             return bytes(self._library.get_range(self._store, path, start=start, end=stop))
 
@@ -143,7 +143,7 @@ class ObjectFolder:
                 try:
                     self._library.delete(self._store, path)
                 except FileNotFoundError:
-                    continue  # another process was quicker
+                    continue  # another process was faster
 
     @contextmanager
     def _translated(self, path: str) -> Iterator[None]:
@@ -217,7 +217,7 @@ def _s3_config(environ: Mapping[str, str]) -> dict[str, Any]:
     region = setting("region", "AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
     endpoint = setting("endpoint_url", *_ENDPOINTS)
     if not endpoint and any(one in environ for one in _ENDPOINTS):
-        # Set and empty: obstore would take the empty text for an address.
+        # Set but empty: obstore would use the empty text as an address.
         endpoint = f"https://s3.{region}.amazonaws.com"
     if endpoint and not endpoint.startswith(("http://", "https://")):
         raise UsageError(
@@ -247,7 +247,7 @@ def _profile(environ: Mapping[str, str]) -> dict[str, str]:
         try:
             parser.read(path, encoding="utf-8")
         except (configparser.Error, OSError, UnicodeError):
-            continue  # another tool's file, which that tool checks
+            continue  # a file of another tool, which checks it itself
         if parser.has_section(section):
             found.update(parser[section])
     return found

@@ -39,14 +39,14 @@ from playhead.tape.layout import INDEX_FILE, SEALED_FILE, SEGMENT_PREFIX, SEGMEN
 from playhead.tape.reading.partial_run import map_of, mark_of
 from playhead.tape.store import announce, open_store, run_path
 
-# A smaller run is fetched as a whole: one round trip for each file, and all of them at once.
+# A smaller run is fetched as a whole: one round trip per file, all of them in parallel.
 _SMALL = 8 * 1024 * 1024
-# More than this beside the tape and its payloads: not a run that a first view could fetch quickly.
+# If a run has more than this beside the tape and its payloads, a first view cannot fetch it quickly.
 _MOST_BESIDE = 6 * 1024 * 1024
 
 
 def open_partial(run_id: str, remote: ObjectFolder, cache: Path) -> Path | None:
-    """The folder of a run in the cache, with its small files. None: the run has to be fetched as a whole.
+    """Return the folder of a run in the cache, with its small files. None: the run must be fetched as a whole.
 
     RunNotFound: the shared store has no such run.
     """
@@ -68,7 +68,7 @@ def open_partial(run_id: str, remote: ObjectFolder, cache: Path) -> Path | None:
     ):
         return None
     with staged(cache, run_id) as stage:
-        if target.is_dir():  # another process was quicker
+        if target.is_dir():  # another process was faster
             return target
         run = stage / "run"
         # An interrupted pull may have left unfinished files.
@@ -80,7 +80,7 @@ def open_partial(run_id: str, remote: ObjectFolder, cache: Path) -> Path | None:
         mark = mark_of(target)
         mark.parent.mkdir(mode=0o700, exist_ok=True)
         map_of(target).unlink(missing_ok=True)
-        # The mark is first: a folder without one would be taken for a whole run.
+        # The mark is written first: a folder without it would look like a whole run.
         replace_file(mark, _encoded(remote.url, commit))
         run.rename(target)
     announce(target)
@@ -153,7 +153,7 @@ class Connections:
         self._lock = Lock()
 
     def connect(self, run: Path) -> RemoteRanges:
-        """The source of a partial run. StoreError: its mark cannot be read."""
+        """Return the source of a partial run. StoreError: its mark cannot be read."""
         mark = mark_of(run)
         with self._lock:
             try:

@@ -40,14 +40,14 @@ from playhead.workspace.blobs.packs import read_records
 from playhead.workspace.blobs.pool import Pool
 
 _AT_ONCE = 8
-# Room that a pull leaves on the disk.
+# Space that a pull leaves free on the disk.
 _SPARE = 256 * 1024 * 1024
 
 
 def pull(
     run_id: str, remote: ObjectFolder, home: Path, tell: Callable[[int, int], None] | None = None
 ) -> Path:
-    """Fetch a run into that store; its folder. A run that is there already is not fetched again.
+    """Fetch a run into that store. Return its folder. A run that exists already is not fetched again.
 
     RunNotFound: the shared store has no such run. TapeDamaged: an object is missing or was altered.
     """
@@ -57,7 +57,7 @@ def pull(
     commit = commit_of(run_id, remote)
     _check_room(home, commit)
     with staged(home, run_id) as stage:
-        if _is_whole(target):  # another process was quicker
+        if _is_whole(target):  # another process was faster
             return target
         wanted = [
             *((one, stage / "run" / one.path) for one in commit.files),
@@ -83,7 +83,7 @@ def _is_whole(run: Path) -> bool:
 
 
 def commit_of(run_id: str, remote: ObjectFolder) -> Commit:
-    """The marker of a run. RunNotFound: the shared store has no such run."""
+    """Return the marker of a run. RunNotFound: the shared store has no such run."""
     raw = remote.get(commit_path(run_id), LARGEST)
     if raw is None:
         raise RunNotFound(
@@ -97,7 +97,7 @@ def commit_of(run_id: str, remote: ObjectFolder) -> Commit:
 
 
 def content_places(stage: Path, home: Path, commit: Commit) -> list[tuple[RemoteFile, Path]]:
-    """The objects of the run's workspace, and where they are stored."""
+    """Return the objects of the run's workspace, and where they are stored."""
     return [
         *((one, _pack_place(stage, one)) for one in commit.packs),
         *((one, _content_place(home, one)) for one in commit.contents),
@@ -112,7 +112,7 @@ def finish_run(run: Path, run_id: str, remote: ObjectFolder) -> None:
 
 @contextmanager
 def staged(home: Path, run_id: str) -> Iterator[Path]:
-    """A folder beside the runs, locked. What an interrupted pull has left there is used again."""
+    """Lock a folder beside the runs. Files of an interrupted pull in it are used again."""
     stage = home / f".pull-{run_id}"
     stage.mkdir(mode=0o700, exist_ok=True)
     fd = os.open(stage, os.O_RDONLY | os.O_CLOEXEC)
@@ -145,7 +145,7 @@ def _content_place(home: Path, one: RemoteFile) -> Path:
 
 
 def add_packs(stage: Path, home: Path) -> None:
-    """Move packs into the store. Each content is read first: a false name would hide one of the user's own."""
+    """Move packs into the store. Each content is read first: a false name would hide content of the user."""
     pool = Pool(stage)
     found = sorted((stage / "blobs" / "packs").glob("*.pack"))
     for path in found:
@@ -190,7 +190,7 @@ def _fetch(remote: ObjectFolder, one: RemoteFile, place: Path) -> int:
 
 
 def _download(remote: ObjectFolder, one: RemoteFile, file: BinaryIO) -> None:
-    """TapeDamaged: the object is missing, or its content does not match its name."""
+    """Download an object. TapeDamaged: it is missing, or its content does not match its name."""
     digest, size = hashlib.sha256(), 0
     blocks = remote.stream(blob_key(one.sha256))
     while True:

@@ -47,11 +47,11 @@ from playhead.tape.reader import Tape
 from playhead.workspace.blob_collection import contents_of, copy_records
 from playhead.workspace.history import read_history
 
-# Members of a manifest that hold on this machine only.
+# Members of a manifest that are valid only on this machine.
 LOCAL_MEMBERS = ("origin", "pulled", "pulled_from")
 _AT_ONCE = 8
 _BLOCK = 1 << 20
-# An object that exists and is older than this is sent again: a prune that runs now may take it for rubbish.
+# An existing object that is older than this is sent again: a prune that runs now may delete it as unneeded.
 _FRESH_NS = 3600 * 10**9
 
 
@@ -70,7 +70,7 @@ class _Local:
     """A file to push: from the disk, or from memory."""
 
     file: RemoteFile
-    # None: the shared store has it, and this machine need not.
+    # None: the shared store has it, and this machine does not need it.
     source: Path | bytes | None
 
 
@@ -142,7 +142,7 @@ def _commit(remote: ObjectFolder, commit: Commit, *, replace: bool) -> None:
         remote.put(path, raw)
     else:
         remote.create(path, raw)
-    # Read it back: another writer may have been first, and some servers ignore create-if-absent.
+    # Read it back: another writer may have been faster, and some servers ignore create-if-absent.
     there = _earlier(remote, commit.run)
     if there is None or set(there.files) != set(commit.files):
         raise RemoteError(
@@ -152,7 +152,9 @@ def _commit(remote: ObjectFolder, commit: Commit, *, replace: bool) -> None:
 
 
 def _look(run: Path) -> dict[str, tuple[int, int, int]]:
-    """Names and states of the regular files, without the marks. Links of another user's run are not followed."""
+    """Return the names and states of the regular files, without the marks. Links are not followed: the run may be
+    another user's.
+    """
     found = {}
     for folder, _, names in os.walk(run):
         for name in names:
@@ -177,7 +179,7 @@ def _shared_manifest(path: Path) -> bytes:
     members = json.loads(read_regular(path, LARGEST))
     for name in LOCAL_MEMBERS:
         members.pop(name, None)
-    # It is not running, and another machine could not tell.
+    # It is not running any more, and another machine could not find that out.
     if members.get("status") == "running":
         members["status"] = "interrupted"
     return json.dumps(members, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
@@ -192,7 +194,7 @@ def _hash(source: Path | bytes) -> tuple[str, int]:
 def _contents(
     run: Path, home: Path, remote: ObjectFolder, scratch: Path
 ) -> tuple[list[_Local], list[_Local]]:
-    """Packs and single contents of the run's workspace: packs of earlier pushes, and one with the rest."""
+    """Return packs and single contents of the run's workspace: packs of earlier pushes, and one with the rest."""
     needed = contents_of(read_history(Tape(run), home))
     places = {name: home / "blobs" / name[:2] / name for name in needed}
     loose = {name for name, path in places.items() if path.is_file() and not path.is_symlink()}
@@ -200,7 +202,7 @@ def _contents(
     have: set[str] = set()
     for sha256, facts in known_packs(home, remote.url).items():
         digests = set(facts.get("contents", ()))
-        # A pack that is mostly of other runs would make this run large to pull.
+        # A pack that consists mostly of contents of other runs would make this run large to pull.
         if len(digests & rest) * 2 < len(digests) or not digests:
             continue
         there = remote.facts(blob_key(sha256))
@@ -226,7 +228,7 @@ def _contents(
 def _send(
     remote: ObjectFolder, mine: Sequence[_Local], tell: Callable[[int, int], None] | None
 ) -> tuple[int, list[_Local]]:
-    """RunUpload what is not there; the bytes that were sent, and the objects that were there."""
+    """Upload the missing objects. Return the bytes that were sent, and the objects that existed already."""
     now = clock.wall_ns()
     unique = list({one.file.sha256: one for one in mine}.values())
     total, done, sent = sum(one.file.size for one in unique), 0, 0

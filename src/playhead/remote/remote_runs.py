@@ -31,7 +31,7 @@ from playhead.tape.manifest import Manifest, from_members, marked
 from playhead.tape.store import checked_id
 
 _AT_ONCE = 16
-# Unneeded objects younger than this stay: they may belong to a push that is under way.
+# Unneeded objects younger than this stay: they may belong to a push in progress.
 GRACE_NS = 24 * 3600 * 10**9
 _CLOCK = "clock"
 
@@ -49,7 +49,7 @@ class RemoteRun:
 
 
 def remote_runs(remote: ObjectFolder, home: Path) -> tuple[list[RemoteRun], list[str]]:
-    """The runs, newest first, and a sentence for each one that cannot be read."""
+    """Return the runs, newest first, and a sentence for each run that cannot be read."""
     objects = {one.path: one for one in remote.list("runs")}
     folder = remote_folder(home, remote.url) / "markers"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -76,13 +76,15 @@ def remote_runs(remote: ObjectFolder, home: Path) -> tuple[list[RemoteRun], list
 
 
 def remote_ids(remote: ObjectFolder) -> list[str]:
-    """The ids of all visible runs, newest first; from one listing."""
+    """Return the ids of all visible runs, newest first, from one listing."""
     paths = (one.path for one in remote.list("runs") if one.path.endswith("/commit.json"))
     return sorted(filter(None, map(_run_of, paths)), reverse=True)
 
 
 def _run_of(path: str) -> str | None:
-    """None: not the path of a run. A shared store may have objects of other programs."""
+    """Return the run of a path. None: it is not the path of a run. A shared store may have objects of other
+    programs.
+    """
     parts = path.split("/")
     try:
         return checked_id(parts[1]) if len(parts) == 3 else None
@@ -115,14 +117,15 @@ def _json(raw: bytes) -> Any:
 
 
 def delete_runs(remote: ObjectFolder, runs: Iterable[str]) -> None:
-    """Make runs invisible: the marker goes first. `sweep` deletes their objects."""
+    """Make runs invisible by deleting their markers. `sweep` deletes their objects."""
     for run in runs:
         remote.delete([commit_path(run)])
         remote.delete([marks_path(run)])
 
 
 def sweep(remote: ObjectFolder, home: Path, grace_ns: int = GRACE_NS) -> tuple[int, int]:
-    """Delete objects that no visible run needs, also those of torn uploads; how many, and their bytes.
+    """Delete objects that no visible run needs, including those of interrupted uploads. Return their number and
+    bytes.
 
     Nothing is deleted if a marker cannot be read: its run may need anything.
     """
@@ -140,20 +143,20 @@ def sweep(remote: ObjectFolder, home: Path, grace_ns: int = GRACE_NS) -> tuple[i
 
 
 def _is_unchanged(remote: ObjectFolder, one: ObjectFacts) -> bool:
-    """A push that reuses an old object writes it again."""
+    """Return whether an object is unchanged: a push that reuses an old object writes it again."""
     now = remote.facts(one.path)
     return now is not None and now.modified_ns == one.modified_ns
 
 
 def _server_time(remote: ObjectFolder) -> int:
-    """By the clock of the server, which dates the objects: the clock of this machine may be off."""
+    """Return the time of the server's clock, which dates the objects: the clock of this machine may be wrong."""
     remote.put(_CLOCK, b"")
     facts = remote.facts(_CLOCK)
     return clock.wall_ns() if facts is None else facts.modified_ns
 
 
 def find_remote_run(remote: ObjectFolder, asked: str) -> Sequence[str]:
-    """The visible runs with this id, or with ids that start so."""
+    """Return the visible runs with this id, or with ids that start with it."""
     try:
         prefix = checked_id(asked)
     except UsageError:

@@ -31,7 +31,7 @@ def fetch(
     limit_bytes: int = DEFAULT_BYTES,
     tell: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """The folder of a run that is read but not kept; fetched if it is not in the cache."""
+    """Return the folder of a run that is read but not kept. Fetch it if it is not in the cache."""
     cache = remote_folder(home, remote.url) / "cache"
     run = pull(run_id, remote, cache, tell)
     os.utime(run)
@@ -46,7 +46,7 @@ def open_run(
     limit_bytes: int = DEFAULT_BYTES,
     tell: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """The folder of a run for a first view: a large run is fetched in parts, as they are read."""
+    """Return the folder of a run for a first view: a large run is fetched in parts, as they are read."""
     cache = remote_folder(home, remote.url) / "cache"
     run = open_partial(run_id, remote, cache)
     if run is None:
@@ -67,7 +67,7 @@ def _evict(cache: Path, limit_bytes: int) -> None:
         try:
             run.rename(gone)
         except FileNotFoundError:
-            continue  # another process was quicker
+            continue  # another process was faster
         mark_of(run).unlink(missing_ok=True)
         map_of(run).unlink(missing_ok=True)
         shutil.rmtree(gone, ignore_errors=True)
@@ -75,9 +75,9 @@ def _evict(cache: Path, limit_bytes: int) -> None:
         try:
             total -= collect(cache)
         except (PlayheadError, OSError):
-            continue  # the files of its workspace stay until the next time
+            continue  # the files of its workspace stay until the next cleanup
 
 
 def _size_of(run: Path) -> int:
-    """The room on the disk: the tape of a partial run has holes."""
+    """Return the space on the disk: the tape of a partial run has holes."""
     return sum(path.stat().st_blocks * 512 for path in run.rglob("*") if path.is_file())

@@ -37,7 +37,7 @@ def note_upload(home: Path, run: str, upload: RunUpload) -> None:
 
 
 def uploads(home: Path) -> dict[str, RunUpload]:
-    """All runs with a state. Runs that were deleted here are left out."""
+    """Return all runs with a state. Runs that were deleted here are left out."""
     found: dict[str, RunUpload] = {}
     try:
         names = os.listdir(home / "remote" / "uploads")
@@ -74,7 +74,7 @@ def note_pack(home: Path, url: str, sha256: str, facts: Mapping[str, Any]) -> No
 
 
 def forget_packs(home: Path, url: str) -> None:
-    """Push all contents again: packs have gone from the shared store."""
+    """Push all contents again: packs have disappeared from the shared store."""
     (remote_folder(home, url) / "packs.json").unlink(missing_ok=True)
 
 

@@ -46,7 +46,7 @@ __all__ = [
 _SCRIPT = "playhead.llm.llm_script"
 _SERVERS = "playhead.testing.scripted_llm"
 
-# The public name: the module and the name there. Inside the package each class name is used once.
+# The public name → its module and its name there. Inside the package each class name is used once.
 _HOMES = {
     "Cut": (_SCRIPT, "Cut"),
     "Exchange": (f"{_SERVERS}.server_http1", "ServedExchange"),

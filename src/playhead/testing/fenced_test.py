@@ -29,10 +29,10 @@ from playhead.launch.fenced_child import FencedChildDied, in_fenced_child, why_n
 
 
 def run(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Run the test and log its reports. NoFence: why that is not possible; then nothing was run."""
+    """Run the test and log its reports. NoFence: it is not possible, with the reason; nothing was run."""
     if why := why_not() or _why_not(item):
         raise NoFence(why)
-    # A fixture of a wider scope that fails, fails again and is reported where pytest runs the test as usual.
+    # If a fixture of a wider scope fails here, it fails again, and is reported, when pytest runs the test as usual.
     if not _set_up_wider_fixtures(item):
         raise NoFence("a fixture of a wider scope failed")
     known = frozenset(sys.modules)
@@ -56,8 +56,8 @@ def run(item: pytest.Item, nextitem: pytest.Item | None) -> None:
 
 
 def _report(item: pytest.Item, data: dict[str, Any]) -> Any:
-    """The report as it was: JSON has no tuples, and plugins look for them."""
-    if isinstance(data["longrepr"], list):  # where a test was skipped, and why
+    """Restore the report: JSON has no tuples, and plugins expect them."""
+    if isinstance(data["longrepr"], list):  # the place and the reason of a skipped test
         data["longrepr"] = tuple(data["longrepr"])
     for name in ("user_properties", "sections", "location"):
         kind = tuple if name == "location" else list
@@ -75,8 +75,8 @@ def _why_not(item: pytest.Item) -> str | None:
 
 
 def _set_up_wider_fixtures(item: Any) -> bool:
-    """Set up in this process what later tests share, in the order in which pytest does it: widest first."""
-    # pytest has no public way to do it.
+    """Set up the fixtures that later tests share in this process, in pytest's order: widest scope first."""
+    # pytest has no public function for this.
     setups = item.session._setupstate  # noqa: SLF001
     known = item._fixtureinfo.name2fixturedefs  # noqa: SLF001
     try:
@@ -107,21 +107,23 @@ def _tear_down_wider_fixtures(item: Any, nextitem: pytest.Item | None) -> None:
 
 
 def _kept(item: pytest.Item) -> list[str]:
-    """The folder of `tmp_path` stays real: people look at it after a failure."""
+    """Return the folder of `tmp_path`, which stays real: people look at it after a failure."""
     factory = getattr(item.config, "_tmp_path_factory", None)
     names: Any = getattr(item, "fixturenames", ())
     return [str(factory.getbasetemp())] if factory is not None and "tmp_path" in names else []
 
 
 def _run_here(item: pytest.Item, known: frozenset[str]) -> str:
-    """In the child: everything about the test that pytest's own process has to know. `known`: modules that it has."""
+    """Run the test in the child. Return everything that pytest's own process must know. `known`: its imported
+    modules.
+    """
     told: dict[str, Any] = {"reports": []}
     # Subtests log reports of their own while the test runs. pytest's own process shows them.
     logged = LoggedReports()
     item.config.pluginmanager.register(logged)
     writer: Any = item.config.get_terminal_writer()
     writer._file = Path(os.devnull).open("w")  # noqa: SIM115, SLF001  until the child ends
-    # A sibling as the next test: only what belongs to this test alone is torn down in the child.
+    # Pass a sibling as the next test: the child tears down only what belongs to this test alone.
     sibling = copy.copy(item)
     with warnings.catch_warnings(record=True) as caught:
         try:
@@ -168,7 +170,7 @@ def _import_own(names: Any) -> None:
 
 
 def _warn_again(caught: Any) -> None:
-    """So that pytest's summary has them. The class is looked up by name among the built-in ones."""
+    """Issue the warnings again, for pytest's summary. The class is looked up by name among the built-in ones."""
     for text, name, path, line in caught:
         category = getattr(builtins, name, UserWarning)
         is_warning = isinstance(category, type) and issubclass(category, Warning)
@@ -185,7 +187,7 @@ def _measured() -> dict[str, Any] | None:
     measuring = _coverage()
     if measuring is None:
         return None
-    data = measuring.get_data()  # a new file: it has noticed the fork
+    data = measuring.get_data()  # a new data file: coverage has noticed the fork
     kind = "arcs" if data.has_arcs() else "lines"
     return {"kind": kind, "files": {one: getattr(data, kind)(one) for one in data.measured_files()}}
 

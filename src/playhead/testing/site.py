@@ -211,7 +211,7 @@ async def upload(exchange: ServedExchange) -> None:
 
 
 async def slow(exchange: ServedExchange) -> None:
-    """`?ms=200`: an answer after so long."""
+    """`?ms=200`: an answer after this delay."""
     await asyncio.sleep(_number(exchange.request, "ms", 200) / 1000)
     await exchange.answer(200, b"late", _TEXT)
 
@@ -222,7 +222,7 @@ async def hold(exchange: ServedExchange) -> None:
 
 
 async def until_close(exchange: ServedExchange) -> None:
-    """A body without length or chunks: the end of the connection is its end."""
+    """A body without length or chunks: it ends with the connection."""
     await exchange.open_stream(200, _TEXT, framed=False)
     for number in range(_number(exchange.request, "n", 3)):
         await exchange.send(b"line %d\n" % number)

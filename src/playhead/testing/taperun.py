@@ -55,14 +55,14 @@ class TapeRun:
 
     @property
     def tools(self) -> list[str]:
-        """Names of the tools called, in order."""
+        """Return the names of the called tools, in order."""
         called = [call for call in self.story.calls() if call.boundary in ("tool", "mcp")]
-        # By place: the number of a derived tool is higher than that of every recorded call.
+        # Sorted by place: the number of a derived tool is higher than that of every recorded call.
         return [call.name for call in sorted(called, key=lambda call: call.place)]
 
     @property
     def steps(self) -> int:
-        """How many LLM calls it took."""
+        """Return the number of LLM calls."""
         return self.story.totals.llm_calls
 
     @property
@@ -85,7 +85,7 @@ class TapeRun:
 
     @property
     def partings(self) -> list[Parting]:
-        """Where the replay parted from its tape; taped calls that were never made come last."""
+        """Return where the replay differs from its tape; taped calls that were never made come last."""
         if self._mode is None:
             return []
         unused = [
@@ -175,7 +175,7 @@ def replay(
             "replay",
             os.fspath(tape),
             "--quiet",
-            "--trust",  # a test runs the code beside it, and the tape is in the same place
+            "--trust",  # a test runs the code beside it, and its tape is in the same project
             "--report",
             str(report),
         ]

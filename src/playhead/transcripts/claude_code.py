@@ -27,7 +27,7 @@ _NOTED = ("api_retry", "compact_boundary", "task_notification")
 
 
 class _Message:
-    """An answer as far as its blocks have come."""
+    """An answer with the blocks that have arrived so far."""
 
     def __init__(
         self, number: str, agent: str | None, model: str | None, sent: list[dict[str, Any]],
@@ -162,8 +162,8 @@ class ClaudeReader:
         return [ProgressLine(kind="failure" if failed else "end", text=fields.short(error or ""))]
 
     def _said(self, message: _Message) -> ModelAnswer:
-        # In a stream the usage of an answer is that of its beginning (one token of output); the
-        # whole is in `result`. Counting both would count input tokens twice.
+        # In a stream, the usage of an answer is that of its beginning (one token of output); the totals are in
+        # `result`. Counting both would count input tokens twice.
         usage = {} if self._ended else message.usage
         body = {
             "type": "message",
@@ -236,7 +236,7 @@ def _text_of(content: list[Any]) -> str:
 
 
 def _flat(content: Any) -> Any:
-    """A result of nothing but text is that text."""
+    """Return a result that contains only text as that text."""
     blocks = fields.items(content)
     if blocks and all(isinstance(one, dict) and one.get("type") == "text" for one in blocks):
         return _text_of(blocks)

@@ -115,7 +115,7 @@ class CodexReader:
         value = told.get("aggregated_output") if kind == "command_execution" else told
         self._order.append(ToolAnswer(id=number, value=value, is_error=failed, at=at))
         self._news.append({"type": "function_call_output", "call_id": number, "output": value})
-        if number in self._begun:  # then it was shown when it began
+        if number in self._begun:  # it was shown when it began
             return [ProgressLine(kind="failure", text=f"{name} failed")] if failed else []
         return _started(item)
 
@@ -128,7 +128,7 @@ class CodexReader:
         at: int | None,
         until: int | None,
     ) -> None:
-        """One more part of an answer: of the one before, if nothing came back since."""
+        """Add a part to the previous answer, or start a new one if a result has come back since."""
         last = self._order[-1] if self._order else None
         if isinstance(last, ModelAnswer) and not self._news:
             self._order.pop()

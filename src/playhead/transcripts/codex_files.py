@@ -22,7 +22,7 @@ from playhead.transcripts.transcript_steps import (
 API = "openai.responses"
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
-# Codex describes its environment to the model in messages of the user.
+# Codex describes its environment to the model in user messages.
 _SURROUNDINGS = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions")
 
 
@@ -115,14 +115,14 @@ class RolloutReader:
             self._order.append(SessionNote(kind=f"agent.{kind}", data=data, at=at))
 
     def _count(self, usage: Mapping[str, Any]) -> None:
-        """Usage comes in a line of its own, after the answer that it is of."""
+        """Add usage, which arrives in a separate line after its answer."""
         if not usage:
             return
         for place in range(len(self._order) - 1, -1, -1):
             said = self._order[place]
             if isinstance(said, ModelAnswer):
                 if "usage" in said.body:
-                    return  # reported twice: rate limits are in the same kind of line
+                    return  # reported twice: lines with rate limits have the same kind
                 details = {"cached_tokens": fields.count(usage.get("cached_input_tokens"))}
                 counts = {
                     "input_tokens": fields.count(usage.get("input_tokens")),

@@ -22,7 +22,7 @@ API = "gemini.generate"
 
 
 class _Answer:
-    """An answer as far as it has come: words arrive in pieces, tool calls one by one."""
+    """An answer as received so far: text arrives in pieces, tool calls one by one."""
 
     def __init__(self, sent: list[dict[str, Any]], at: int | None) -> None:
         self.sent = sent

@@ -42,7 +42,7 @@ _SEGMENT = "1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """A session that is a run now. `fresh` False: it was one already, and has not grown."""
+    """An imported session. `fresh` is False if the run existed already and has not grown."""
 
     run: Path
     source: Path
@@ -118,7 +118,7 @@ def _write(
     steps: list[TranscriptStep],
     redactor: Redactor | None,
 ) -> None:
-    """In a folder of its own first: a run that is half imported is never seen."""
+    """Write the run in a temporary folder first, so that a half imported run is never visible."""
     part = home / f".import-{path.name}-{clock.pid()}"
     part.mkdir(mode=0o700)
     try:
@@ -177,7 +177,7 @@ def _entries(
 
 
 def _settled(data: Any) -> Any:
-    """An error stands on the tape as it is drafted: a frozen exception, and no value of a user's."""
+    """Freeze values for the tape. An error is a frozen exception already, and not a value of the user."""
     if isinstance(data, dict) and isinstance(data.get("error"), dict):
         return {**data, "error": Frozen(data["error"])}
     return data
@@ -198,8 +198,8 @@ def _ended(
 
 
 def _status(steps: Iterable[TranscriptStep]) -> Status:
-    """A session ends with an answer. One that ends in an error failed; one that waits for a tool was
-    left.
+    """Return the status. A session ends with an answer: if it ends in an error it failed, and if it waits for a tool
+    it was abandoned.
     """
     asked: set[str] = set()
     failed = False

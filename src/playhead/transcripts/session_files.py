@@ -19,7 +19,7 @@ _PEEK = 64 * 1024
 
 
 def sources(tool: str, path: Path | None, environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """The session files below `path`, or where the tool keeps them; newest first."""
+    """Return the session files below `path`, or in the tool's own folder; newest first."""
     root = path.expanduser() if path is not None else _kept(tool, environ)
     if root.is_file():
         return [root]
@@ -37,7 +37,7 @@ def sources(tool: str, path: Path | None, environ: Mapping[str, str] = os.enviro
 
 
 def cwd_of(source: Path) -> str | None:
-    """Where the session was held, from its first lines."""
+    """Return the working folder of the session, from its first lines."""
     with source.open("rb") as file:
         lines = file.read(_PEEK).split(b"\n")
     for line in objects(lines):
@@ -84,9 +84,7 @@ def _introduced(lines: list[dict[str, Any]], source: Path) -> SessionStarted:
 
 
 def _with_agents(source: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sub-agents have files of their own: their lines go where they belong in time, under the tool call
-    that started them.
-    """
+    """Merge the files of sub-agents: their lines are inserted by time, below the tool call that started them."""
     owners: dict[str, str] = {}
     for line in lines:
         result = fields.mapping(line.get("toolUseResult"))

@@ -31,7 +31,7 @@ _HEAD = {"status": 200, "headers": [["content-type", "application/json"]]}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An event to be. `parent` and `cause` are places in the list of drafts."""
+    """An event that is not written yet. `parent` and `cause` are positions in the list of drafts."""
 
     kind: str
     data: Any
@@ -44,8 +44,8 @@ class Draft:
 def drafts_of(
     steps: Iterable[TranscriptStep], *, base: int = 0, started: int = 0, turns: bool = False
 ) -> list[Draft]:
-    """In the order of the steps. The event at place N has the seq `base + N`; `started` is the moment
-    before the first. `turns`: each prompt begins one.
+    """Return drafts in the order of the steps. The event at position N has the seq `base + N`; `started` is the
+    moment before the first. `turns`: each prompt begins a turn.
     """
     telling = _Telling(base, started, turns=turns)
     for step in steps:
@@ -141,7 +141,7 @@ class _Telling:
     def _answered(self, step: ToolAnswer) -> None:
         call = self._tools.get(step.id)
         if call is None:
-            return  # of a call that came before the file begins
+            return  # the result of a call from before the beginning of the file
         asked = self.drafts[call]
         took = max(0, (step.at or self._now) - asked.wall)
         told: dict[str, Any] = {"call": self._base + call, "took_ns": took}
@@ -158,7 +158,7 @@ class _Telling:
         self._error = None if step.ok else step.error
 
     def _place(self, agent: str | None) -> tuple[int | None, str]:
-        """Under which event, and in which lane, an agent works."""
+        """Return the event and the lane below which an agent works."""
         if agent is None:
             return self._turn, "main"
         lane = self._lanes.setdefault(agent, f"main/{len(self._lanes) + 1}")
@@ -168,7 +168,7 @@ class _Telling:
         self, kind: str, data: Any, at: int | None, *, parent: int | None = None,
         cause: int | None = None, lane: str = "main", top: bool = False,
     ) -> int:  # fmt: skip
-        # JsonLines of one answer may be older than a tool's that came in between: events go forward.
+        # Lines of one answer may be older than those of a tool in between: times of events never decrease.
         self._now = max(self._now, at or 0)
         above = None if top else self._turn if parent is None else parent
         self.drafts.append(

@@ -38,7 +38,7 @@ def number(value: Any) -> float | None:
 
 
 def parsed(value: Any) -> Any:
-    """JSON in a string, where it is some; else the string."""
+    """Parse a string as JSON; return the string itself if it is not JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -48,9 +48,9 @@ def parsed(value: Any) -> Any:
 
 
 def moment_ns(value: Any) -> int | None:
-    """An ISO moment as nanoseconds since 1970, without the detour over a float, which would lose them.
+    """Parse an ISO time as nanoseconds since 1970, without a float, which would lose them.
 
-    By hand: `datetime.fromisoformat` reads neither `Z` nor six digits less on Python 3.10.
+    Parsed by hand: on Python 3.10 `datetime.fromisoformat` accepts neither `Z` nor fewer than six digits.
     """
     hit = _MOMENT.fullmatch(value.strip()) if isinstance(value, str) else None
     if hit is None:
@@ -74,12 +74,12 @@ def _offset_s(zone: str | None) -> int:
 
 
 def spelled(value: Any) -> str:
-    """A value as JSON; a string that is some already stays as it is."""
+    """Return a string as it is, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def short(value: Any) -> str:
-    """One line, to be looked at."""
+    """Shorten a text to one line for display."""
     said = " ".join(str(value).split())
     return said if len(said) <= 100 else said[:99] + "…"
 

@@ -128,7 +128,7 @@ def outline(steps: list[TranscriptStep]) -> StreamSummary:
 
 
 def conversation(steps: list[TranscriptStep]) -> str:
-    """What was said and done, without ids and times: equal for two sessions that behaved alike."""
+    """Return the contents of a session without ids and times: equal for two sessions that behaved alike."""
     said: list[Any] = []
     for one in steps:
         if isinstance(one, ModelAnswer):

@@ -14,7 +14,7 @@ from playhead.views.text.safe import one_line
 from playhead.views.text.words import change, shown
 
 _AROUND = 3
-# Of the longest texts the beginning: a page must open.
+# Only the beginning of very long texts: a page must open.
 _MOST_TEXT = 20_000
 _MOST_LINES = 400
 _LOOKS = {"same": ("div", " "), "gone": ("del", "−"), "new": ("ins", "+")}
@@ -44,7 +44,7 @@ def differences(before: str, after: str) -> str:
 
 
 def _unchanged(lines: Sequence[str], *, first: bool, last: bool) -> str:
-    """Those beside a change, and the others behind a line that unfolds."""
+    """Return equal lines next to a change as they are, and the others behind a line that unfolds."""
     begin = 0 if first else _AROUND
     end = len(lines) if last else max(begin, len(lines) - _AROUND)
     if first and last:
@@ -80,7 +80,7 @@ _SIGNS: dict[Kind, tuple[str, str]] = {
     "removed": ("−", "only left"),
 }
 _NAMES = {"duration_s": "duration", "cost_usd": "cost", "llm_calls": "LLM calls"}
-# Limits the size of a page: little of equal texts, more of different ones.
+# Limits the size of a page: a short part of equal texts, a longer part of different ones.
 _GLIMPSE = 1_000
 _MOST_TEXT = 20_000
 _BRIEF = 120

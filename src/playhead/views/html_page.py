@@ -14,7 +14,7 @@ from playhead.views.text import words
 from playhead.views.text.safe import clean
 from playhead.views.web.viewer_files import digest, styles
 
-# The viewer fills a window and scrolls inside of it; a report is as long as it is, also on paper.
+# The viewer fills a window and scrolls inside it; a report is as long as its content, also on paper.
 _OWN = """
 html, body, #app { height: auto; min-height: 100%; }
 .page { overflow: visible; }
@@ -59,13 +59,13 @@ def text(taped: object) -> str:
 
 
 def head(title: str, *told: str) -> str:
-    """All of it HTML already."""
+    """Return the head of a page. All arguments are HTML already."""
     return f'<div class="page-head"><h1>{title}</h1>{"".join(told)}</div>'
 
 
 def table(look: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A heading that ends in `#` is one of numbers, in `?` one that a narrow screen can do without. Cells
-    are HTML already.
+    """Return a table. A heading that ends in `#` is a column of numbers; one that ends in `?` is hidden on a narrow
+    screen. Cells are HTML already.
     """
     names = list(headings)
     marks = [_mark(name) for name in names]
@@ -88,7 +88,7 @@ def _mark(name: str) -> str:
 
 
 def fold(summary: str, body: str, *, look: str = "", opened: bool = False) -> str:
-    """Both are HTML already."""
+    """Return a block that unfolds. Both arguments are HTML already."""
     named = f' class="{look}"' if look else ""
     return (
         f"<details{named}{' open' if opened else ''}><summary>{summary}</summary>{body}</details>"

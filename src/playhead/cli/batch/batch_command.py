@@ -271,7 +271,7 @@ def _on_engine(engine: str, lanes: int | None, timeout: float) -> RunJobs:
 def _jobs(
     asked: BatchRequest, targets: Sequence[Target], home: Path, done: set[tuple[str, int]]
 ) -> Iterator[Job]:
-    """Round by round, so that every tape has a first result early."""
+    """Yield jobs round by round, so that every tape has a first result early."""
     prices = Prices(overrides=overrides())
     warm_up(prices)
     for number, target in product(range(1, asked.repeat + 1), targets):

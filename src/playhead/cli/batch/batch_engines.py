@@ -19,12 +19,12 @@ from playhead.story.verdicts import Verdict, verdict_from
 # How often an engine repeats a job whose worker died.
 _RETRIES = 3
 _CONNECT_S = 10
-# Jobs in flight for each slot: a worker that is done finds the next job waiting.
+# Jobs in flight for each slot: a worker that has finished finds the next job waiting.
 _AHEAD = 2
 
 
 class Engine(Protocol):
-    """A cluster. A handle stands for a job that was submitted."""
+    """A cluster. A handle identifies a submitted job."""
 
     def slots(self) -> int:
         """The number of jobs that run at the same time. EngineError: no worker, or one without Playhead."""
@@ -32,13 +32,13 @@ class Engine(Protocol):
     def submit(self, members: dict[str, Any]) -> Any: ...
 
     def wait(self, handles: Collection[Any]) -> list[Any]:
-        """Wait until at least one of these is done; those that are."""
+        """Wait until at least one of these is done. Return the finished ones."""
 
     def result(self, handle: Any) -> dict[str, Any]:
-        """The verdict as JSON. Any exception: the engine gave the job up."""
+        """Return the verdict as JSON. Any exception means that the engine gave up the job."""
 
     def close(self) -> None:
-        """Cancel the jobs that are left, and disconnect."""
+        """Cancel the remaining jobs, and disconnect."""
 
 
 def open_engine(where: str) -> Engine:
@@ -63,7 +63,7 @@ class EnginePool:
         except BaseException:
             self._engine.close()
             raise
-        # Without a limit of the user's, one more job waits at each slot.
+        # If the user sets no limit, one more job waits at each slot.
         self._in_flight = self._slots if size is not None else _AHEAD * self._slots
         self._limit_s = limit_s
 
@@ -189,7 +189,7 @@ def _without_playhead(address: str, why: str) -> EngineError:
 
 
 def _check_versions(found: dict[str, Any]) -> None:
-    """Every worker has Playhead, and the same: verdicts of different versions cannot be compared."""
+    """Check that every worker has the same version of Playhead: verdicts of different versions cannot be compared."""
     for worker, answer in found.items():
         if answer != __version__:
             said = answer if isinstance(answer, str) else f"{type(answer).__name__}: {answer}"

@@ -36,7 +36,7 @@ class Journal:
             ) from None
 
     def read(self) -> list[dict[str, Any]]:
-        """Every complete line; a line that a crash has torn is cut off."""
+        """Return every complete line; a line that was torn by a crash is dropped."""
         raw = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
         found: list[dict[str, Any]] = []
         good = 0
@@ -65,7 +65,7 @@ class Journal:
         os.fsync(self._fd)
 
     def close(self, *, over: bool) -> None:
-        """`over`: there is nothing to resume."""
+        """Close the journal. `over`: there is nothing to resume."""
         if over:
             self.path.unlink(missing_ok=True)
         os.close(self._fd)

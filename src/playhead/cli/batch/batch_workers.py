@@ -61,7 +61,7 @@ class WorkerPool:
                 try:
                     yield from self._run(jobs, Path(folder))
                 finally:
-                    # Before the folder goes: a child that misses it would print a traceback.
+                    # Before the folder is deleted: a child without it would print a traceback.
                     self._end_all()
         finally:
             self._selector.close()
@@ -150,7 +150,7 @@ def _kill(pid: int) -> None:
 
 
 def _be_child(job: Job, scratch: Path, sink: int) -> NoReturn:
-    """Never returns, so that the parent's code does not run a second time in the child."""
+    """Run the job and exit: it never returns, so that the parent's code does not run a second time in the child."""
     code = 1
     try:
         os.setsid()

@@ -229,7 +229,7 @@ def _is_coloured() -> bool:
 
 
 def _newest(home: Path, name: str) -> str:
-    """The id of the recording, not of its replay."""
+    """Return the id of the recording, not of its replay."""
     found = Library(home).entries(Filter(name=name, replays=False))
     return next((entry.id for entry in found), "last")
 

@@ -16,7 +16,7 @@ from playhead.workspace.tree_listing import shown
 
 
 def apply_fork(files: ForkedFiles, run: Path, *, ask: bool) -> None:
-    """On stderr until something is changed: stdout has been the program's."""
+    """Show the patch on stderr, then change the files: stdout belonged to the program."""
     for change in files.changes:
         if not change.path.startswith(b".git/"):
             print_diff(unified_patch(change, files.read), stderr=True)

@@ -53,8 +53,8 @@ class ChangingRun:
 
 
 def file_runs_of(home: Path, file: Path, *, everywhere: bool = False) -> list[ChangingRun]:
-    """The runs of a store that had a file in their workspace, the first one first; none of them changed
-    it: an empty list. `everywhere`: not only the runs of the file's project.
+    """Return the runs of a store that had a file in their workspace, oldest first. Empty: none of them changed it.
+    `everywhere`: not only the runs of the file's project.
     """
     from playhead.library.catalogue import Filter, Library
 
@@ -83,7 +83,7 @@ def file_runs_of(home: Path, file: Path, *, everywhere: bool = False) -> list[Ch
 
 
 def path_in(history: FileHistory, typed: str) -> tuple[int, bytes]:
-    """The workspace and the path in it that a person means: relative to it, to here, or absolute."""
+    """Return the workspace and the path in it that a user means: relative to it, to the current folder, or absolute."""
     roots = [one for one in history.starts if one.tree]
     known = [
         (one.number, os.fsencode(os.path.relpath(full, one.root)))
@@ -102,5 +102,5 @@ def path_in(history: FileHistory, typed: str) -> tuple[int, bytes]:
 
 
 def _clean(path: Path) -> str:
-    """Without `..`, and without following links: a link in the workspace is a file of its own."""
+    """Normalise a path without following links: a link in the workspace is a file itself."""
     return os.path.normpath(path)

@@ -1,4 +1,4 @@
-"""Change the files of a real folder so that it can be undone. Shared by `checkout` and `fork --apply`."""
+"""Change the files of a real folder, and keep the old files for an undo. Shared by `checkout` and `fork --apply`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ class KeptFiles:
 
 
 def check_own(run: Path) -> None:
-    """UsageError for a tape of another person: it names the folder that would be changed."""
+    """Check that the tape is the user's own: it names the folder that would be changed. UsageError: it is another
+    person's.
+    """
     if not is_own(run, read_manifest(run)):
         raise UsageError(
             f"{run.name} was recorded elsewhere, so its files are not put into a folder that it names. "
@@ -40,7 +42,7 @@ def check_own(run: Path) -> None:
 
 
 def keep_files(home: Path, root: str) -> KeptFiles:
-    """Store what a folder holds now, so that `checkout --undo` can bring it back."""
+    """Store the current files of a folder, so that `checkout --undo` can restore them."""
     pool = Pool(home)
     writer = PoolWriter(pool, f"undo-{clock.new_run_id(clock.wall_ns())}")
     Path(root).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`playhead scrub`: take secrets out of runs that are recorded already."""
+"""`playhead scrub`: remove secrets from runs that are already recorded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def command(
     path = find_run(store, run)
     home = path.parent.parent
     done = scrub(path, _redactor(home, texts, rules))
-    # The catalogue contains texts of the run, also in pages of the database that are free: it is made again.
+    # The catalogue contains texts of the run, even in free pages of the database: it is rebuilt.
     for one in home.glob("library.db*"):
         one.unlink(missing_ok=True)
     announce(path)

@@ -1,4 +1,4 @@
-"""Decide whether the command of a tape may run, and ask the user where that is not clear. Knows click.
+"""Decide whether the command of a tape may run, and ask the user if that is not clear. Knows click.
 
 `approved_command` is the only way from a tape to its command: every verb that runs a recorded command calls it.
 """

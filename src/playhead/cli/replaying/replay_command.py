@@ -180,7 +180,7 @@ def report_end(
 
 
 def _compare(left: Tape, right: Tape) -> None:
-    """Only where something was live: the story and its comparison take a tenth of a second to load."""
+    """Compare only if something was live: the story and its comparison take a tenth of a second to load."""
     from playhead.story import Prices, tell
     from playhead.story.comparison.compare import compare
     from playhead.views.text.comparison_text import print_comparison
@@ -190,7 +190,7 @@ def _compare(left: Tape, right: Tape) -> None:
 
 
 def unfired(report: Report, wishes: ReplayOptions) -> list[str]:
-    """The faults that never fired, but for those that fire by chance."""
+    """Return the faults that never fired, without those that fire at random."""
     fired = {one.get("fault") for one in report.faults}
     return [spec for spec in wishes.faults if spec not in fired and not spec.endswith("%")]
 
@@ -211,7 +211,7 @@ def exit_code_of(replayed: Replayed, wishes: ReplayOptions, *, expect: str = "an
 
 
 def _calls_there(report: Report) -> str:
-    """How many calls of each kind the replay made: what a fault could have been for."""
+    """Count the calls of each kind that the replay made: the calls that a fault could have hit."""
     counts = {
         boundary: sum(count for rung, count in row.items() if rung != "unused")
         for boundary, row in report.coverage.items()

@@ -97,7 +97,7 @@ def _original(tape: Tape, other: Tape) -> Tape | None:
 
 
 def _files(paths: list[Path], *, patch: bool) -> TreeDifference | None:
-    """None: neither run has files on its tape, or one is a replay: those keep no files."""
+    """Compare the files. None: neither run has files on its tape, or one is a replay, which keeps no files."""
     tapes = [Tape(path) for path in paths]
     if any(one.manifest.replay_of for one in tapes):
         return None

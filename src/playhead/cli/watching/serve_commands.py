@@ -130,8 +130,8 @@ def serve_until_stopped(
         prices=overrides(),
     )
     server = start.server_for(application, wire)
-    # StoryCache are large, long-lived and free of cycles: with the default thresholds, the garbage
-    # collector takes a quarter of the time of building one.
+    # Stories are large, long-lived and free of cycles: with the default thresholds, the garbage collector takes a
+    # quarter of the time of building one.
     gc.set_threshold(100_000, 50, 1000)
     # Clean up on SIGTERM, too: the file that announces this server must not outlive it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -145,7 +145,7 @@ def serve_until_stopped(
             _beside(partial(webbrowser.open, address.at(path)))
         ended = start.run_until_interrupted(server, listener)
     if not ended:
-        # Python crashes now and then when it shuts down below a running event loop.
+        # Python sometimes crashes when it shuts down while an event loop is running.
         sys.stdout.flush()
         os._exit(0)
 

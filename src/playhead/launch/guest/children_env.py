@@ -50,7 +50,7 @@ class Carriage:
     def carry(
         self, argv: list[str], env: Mapping[str, str] | None, call: str
     ) -> tuple[list[str], dict[str, str] | None]:
-        """Prepare a child to join the run. See `boundaries.children.set_carrier`."""
+        """Prepare a child to join the run. See `hooks.process.children.set_carrier`."""
         given = os.environ if env is None else env
         if given.get(variables.RUN, self._run) != self._run:
             return (

@@ -89,7 +89,7 @@ class Ticket(NamedTuple):
     inner: bool = False
     # Whether a replay runs the process again although `inner`: it is a worker of the program.
     rerun: bool = False
-    # Where the shims are: see `shims.paths`.
+    # The folder of the shims, and the shell of the user: see `put_first`.
     shims: str | None = None
     # The run's stdin, if its processes record it: kind, device and inode.
     stdin: str | None = None

@@ -70,7 +70,7 @@ class LoopbackServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the port and every connection; stopping twice is stopping once."""
+        """Close the port and every connection. A second call does nothing."""
         thread, self._thread, self._listener = self._thread, None, None
         if thread is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
@@ -113,8 +113,8 @@ class LoopbackServer:
             loop.close()
 
     async def _serve(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
-        # Not asyncio.start_server: a connection that comes while that server closes fails an
-        # assertion within asyncio and leaks its socket (seen on 3.11, 3.12 and 3.13).
+        # Not asyncio.start_server: a connection that arrives while that server closes fails an assertion within asyncio
+        # and leaks its socket (seen on 3.11, 3.12 and 3.13).
         loop.add_reader(listener, self._accept, listener)
         await self._stopping.wait()
         loop.remove_reader(listener)
@@ -128,15 +128,15 @@ class LoopbackServer:
         try:
             wire, _ = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
-            return  # The client was gone again before it was looked at.
+            return  # The client disconnected before its connection was handled.
         wire.setblocking(False)
-        # asyncio does this for its own servers. Without it the pieces of a stream wait for the
-        # client's delayed acknowledgement: 40 ms, and then they all come at once.
+        # asyncio does this for its own servers. Without it the pieces of a stream wait for the client's delayed
+        # acknowledgement: 40 ms, and then they all arrive at once.
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         conversation = asyncio.ensure_future(self._converse(wire))
         self._conversations.add(conversation)
         conversation.add_done_callback(self._conversations.discard)
-        # For a conversation that is cancelled before it has begun and never saw its socket.
+        # For a conversation that is cancelled before it has begun, and so never closes its socket.
         conversation.add_done_callback(lambda _: wire.close())
 
     async def _converse(self, wire: socket.socket) -> None:
@@ -148,7 +148,7 @@ class LoopbackServer:
         except ConnectionError:
             _log.debug("the client left", exc_info=True)
         finally:
-            # Not close(): that waits until a client that no longer reads has read it all.
+            # Not close(), which waits until the client has read everything, even if it no longer reads.
             writer.transport.abort()
 
     async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -186,7 +186,7 @@ class ServedApis:
 
 
 def is_hello(method: str, path: str) -> bool:
-    """Whether a client asks if the server is there, as Claude Code does before its first call."""
+    """Return whether a client checks that the server is there, as Claude Code does before its first call."""
     path = path.rstrip("/") or "/"
     return method in ("GET", "HEAD") and (path == "/" or path.endswith("/api/hello"))
 

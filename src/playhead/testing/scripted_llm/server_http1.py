@@ -127,11 +127,11 @@ class ServedExchange:
         await self._write(self._head(status, [*headers, *encoding]))
 
     async def send(self, data: bytes) -> None:
-        """One piece of a stream: one chunk, one socket write."""
+        """Send one piece of a stream: one chunk, one socket write."""
         await self._write(self._framed(data))
 
     async def send_half(self, data: bytes) -> None:
-        """The first half of a piece. The bytes of its frame are whole: the event is torn."""
+        """Send the first half of a piece. The chunk itself is complete; the event in it is torn."""
         await self._write(self._framed(data[: len(data) // 2]))
 
     async def finish(self) -> None:
@@ -139,7 +139,7 @@ class ServedExchange:
             await self._write(b"0\r\n\r\n")
 
     async def end(self, how: Ending) -> None:
-        """Leave the answer as it is, never finished."""
+        """End the connection; the answer stays unfinished."""
         self.keeps_alive = False
         await end_connection(self.reader, self.writer, how)
 

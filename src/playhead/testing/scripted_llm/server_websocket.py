@@ -74,17 +74,17 @@ class WebSocket:
                     return bytes(message)
 
     async def send(self, data: bytes) -> None:
-        """One text message, one socket write."""
+        """Send one text message in one socket write."""
         await self._write(_TEXT, data)
 
     async def send_half(self, data: bytes) -> None:
-        """The first half of a message's frame: its length promises more than ever comes."""
+        """Send the first half of a message's frame: its length promises more bytes than arrive."""
         frame = _encoded(_TEXT, data)
         self._writer.write(frame[: len(frame) // 2])
         await self._writer.drain()
 
     async def finish(self) -> None:
-        """Nothing: a message ends with itself, and the connection stays for the next."""
+        """Do nothing: a message needs no end, and the connection stays open for the next one."""
 
     async def end(self, how: Ending) -> None:
         await end_connection(self._reader, self._writer, how)
@@ -106,7 +106,7 @@ class WebSocket:
 
 
 def _unmasked(payload: bytes, mask: bytes) -> bytes:
-    # As one big number: a codex prompt is 100 KB, and a loop over its bytes takes 10 ms.
+    # XOR as one big number: a codex prompt is 100 KB, and a loop over its bytes takes 10 ms.
     length = len(payload)
     key = (mask * (length // 4 + 1))[:length]
     masked = int.from_bytes(payload, "big") ^ int.from_bytes(key, "big")
@@ -137,7 +137,7 @@ class ResponsesSocket:
         self._ask = ask
         self._note = note
         self._ids = ids
-        # One answer at a time in each stream of the connection, as the API has it.
+        # One answer at a time in each stream of the connection, as in the real API.
         self._streams: defaultdict[object, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def serve(self, exchange: ServedExchange) -> None:

@@ -66,9 +66,9 @@ def change_rows(history: FileHistory, step: FileStep, *, everything: bool) -> li
 
 
 def print_call_files(history: FileHistory, changes: list[CountedChange], *, full: bool) -> None:
-    """The files that one call changed, with their diffs, below what `show --call` prints.
+    """Print the files that one call changed, with their diffs, below the output of `show --call`.
 
-    `full`: whole diffs, where the first lines of each are enough otherwise.
+    `full`: print whole diffs instead of the first lines of each.
     """
     if not changes:
         return
@@ -104,7 +104,7 @@ def print_trees(difference: TreeDifference, *, patch: bool = False) -> None:
 
 
 def diff_lines(history: FileHistory, one: CountedChange, *, most: int | None) -> Iterator[Text]:
-    """The hunks of a changed file, coloured; its names are left out, because they stand above.
+    """Return the hunks of a changed file, coloured. Its names are left out, because they are printed above.
 
     `most` is the maximum number of lines; a last line says how many are missing.
     """
@@ -147,7 +147,7 @@ def print_blame(lines: list[BlamedLine]) -> None:
 
 
 def print_blame_across(lines: list[AcrossLine]) -> None:
-    """As `print_blame`, with the run in front of its steps."""
+    """Print like `print_blame`, with the run before its steps."""
     wide = max((len(one.run) for one in lines if one.run is not None), default=0)
     for one in lines:
         origin = _origins(one.line, "-") if one.run is None else _origins(one.line, "start")
@@ -200,7 +200,7 @@ def _origin(step: FileStep) -> str:
 
 
 def step_title(step: FileStep, width: int) -> Text:
-    """Which call, calls or code made the changes of a step."""
+    """Return which call, calls or code made the changes of a step."""
     if not step.calls:
         after = "before the first call" if step.after is None else f"after #{step.after.number}"
         return Text(f"{after}: the agent's own code", style="name")

@@ -48,7 +48,7 @@ def verification_lines(
 
 
 def signature_line(signature: Signature) -> Text:
-    """Return who signed the tape, or why the signature is worth nothing."""
+    """Return who signed the tape, or why the signature is invalid."""
     if not signature.good:
         return Text(f"  ✗ the signature is WRONG: {one_line(signature.why, 200)}", style="failed")
     key = one_line(signature.key, 80)

@@ -209,7 +209,7 @@ def _style(rung: str, number: int) -> str:
 
 
 def _not_made(calls: Sequence[dict[str, Any]]) -> Text:
-    """Return one line about the calls that a program did not make because it had parted before."""
+    """Return one line about the calls that a program did not make because it had diverged before."""
     named = [one_line(f"{one.get('boundary')} {one.get('name')}", 60) for one in calls[:3]]
     more = f" and {len(calls) - 3:,} more" if len(calls) > 3 else ""
     noun = "taped call was" if len(calls) == 1 else f"{len(calls):,} taped calls were"

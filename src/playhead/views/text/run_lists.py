@@ -23,7 +23,7 @@ from playhead.views.text.safe import clean, one_line
 _HEADINGS = ("RUN", "NAME", "AGE", "TOOK", "CALLS", "TOKENS", "COST", "WHY, TAGS")
 _STYLES = ("default", "name", "quiet", "default", "default", "default", "money", "quiet")
 _LEFT = {0, 1, 7}
-# Columns that a narrow terminal does without, the least important one first: TOKENS, CALLS, TOOK, COST.
+# Columns that a narrow terminal omits, the least important one first: TOKENS, CALLS, TOOK, COST.
 _FIRST_LEFT_OUT = (5, 4, 3, 6)
 _GAP = 2
 # Minimum widths of the names and of the remarks at the end of a line.
@@ -124,7 +124,7 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 
 
 def _leave_out(widths: list[int], width: int) -> None:
-    """Give columns the width 0 that a narrow terminal has no room for."""
+    """Set the width of columns that do not fit on a narrow terminal to 0."""
     for at in _FIRST_LEFT_OUT:
         shown = [one for one in widths if one]
         if sum(shown) + _GAP * (len(shown) - 1) <= width:

@@ -1,1 +1,1 @@
-"""Runs on a terminal that answers: find, read, play, compare. See `app`."""
+"""An interactive terminal UI for runs: find, read, play, compare. See `tui_app`."""

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
-# Words for what the footer has no room to say.
+# Descriptions that are too long for the footer.
 _EVERYWHERE = (
     ("↑ ↓, j k", "move"),
     ("PgUp PgDn, space", "a page"),

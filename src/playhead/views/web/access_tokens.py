@@ -25,7 +25,7 @@ from playhead.host.private_files import file_of, read_regular, replace_file
 from playhead.tape.store import open_store
 
 Role = Literal["read", "annotate", "admin"]
-# In order: each may do what those before it may.
+# In order: each role may do everything that the roles before it may.
 ROLES: tuple[Role, ...] = get_args(Role)
 FILE = "access.json"
 AUDIT = "audit.jsonl"
@@ -77,7 +77,7 @@ class AccessTokens:
         self._read: tuple[object, dict[str, AccessToken]] = (None, {})
 
     def access_of(self, text: str) -> Access | None:
-        """The access that this token gives; None: it is unknown, revoked or has expired."""
+        """Return the access that this token gives. None: it is unknown, revoked or expired."""
         found = self._tokens().get(_sha256(text))
         return found.access if found is not None and found.is_valid(clock.wall_ns()) else None
 
@@ -89,7 +89,9 @@ class AccessTokens:
     def make(
         self, name: str, role: Role, *, expires_s: float | None = None, run: str | None = None
     ) -> tuple[str, AccessToken]:
-        """Make a token: its text, which is stored nowhere, and the rest. UsageError: the name cannot be used."""
+        """Make a token. Return its text, which is stored nowhere, and its record. UsageError: the name cannot be
+        used.
+        """
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"A token cannot be named {name[:80]!r}; expected 1 to 80 printable characters."
@@ -115,7 +117,7 @@ class AccessTokens:
         return text, made
 
     def revoke(self, asked: str) -> list[AccessToken]:
-        """Revoke the token with this id, or all tokens of this name; those that were revoked."""
+        """Revoke the token with this id, or all tokens of this name. Return the revoked tokens."""
         gone: list[AccessToken] = []
 
         def remove(tokens: list[AccessToken]) -> list[AccessToken]:
@@ -126,7 +128,7 @@ class AccessTokens:
         return gone
 
     def _tokens(self) -> dict[str, AccessToken]:
-        """By hash. StoreError: the file cannot be read, and so it gives no access."""
+        """Read the tokens, by hash. StoreError: the file cannot be read, so no token gives access."""
         try:
             state = self._path.lstat()
         except FileNotFoundError:

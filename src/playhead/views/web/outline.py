@@ -99,7 +99,7 @@ _NUMBERS = ("kind", "depth", "above", "lane", "boundary", "name", "brief", "fail
 _COLUMNS = (*_NUMBERS, "at", "took", "place", "number", "came", "went", "cost", "because", "word")
 
 
-# Members of `run_json` that the page has beside the run and not inside.
+# Members of `run_json` that the page keeps outside of the run.
 _BESIDE = ("totals", "failure", "last_seam", "failed_turn", "damage")
 
 
@@ -124,7 +124,7 @@ def outline(story: Story) -> dict[str, Any]:
         # The steps that "First failure" goes to, in the order of time.
         "failures": list(story.failures()),
         "printed": _printed(story),
-        # 0: the page has no need to ask for the files of the run.
+        # 0: the page need not request the files of the run.
         "file_events": story.file_events,
         "kinds": list(KINDS),
         "words": list(WORDS),

@@ -1,4 +1,4 @@
-"""A nightly job whose turn fails on the way: the tape says how far it had come."""
+"""A nightly job whose turn fails halfway: the tape shows how far it had come."""
 
 from typing import Any
 

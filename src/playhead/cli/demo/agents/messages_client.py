@@ -1,6 +1,6 @@
-"""The little of the Anthropic SDK that the refund agent uses, on the standard library alone.
+"""The small part of the Anthropic SDK that the refund agent uses, written with the standard library only.
 
-Stands in where the SDK is not installed: same names, same requests, same streams.
+Used if the SDK is not installed: same names, same requests, same streams.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Anthropic:
-    """A client; `client.messages.stream(...)` is all that it can do."""
+    """A client; it supports only `client.messages.stream(...)`."""
 
     def __init__(self, max_retries: int = 0) -> None:
         if max_retries:
@@ -32,7 +32,7 @@ class Anthropic:
 
 
 class Stream:
-    """Server-sent events, put together into a message while its text is handed out."""
+    """Server-sent events, assembled into a message while its text is yielded."""
 
     def __init__(self, request: urllib.request.Request) -> None:
         self._request = request
@@ -47,7 +47,7 @@ class Stream:
 
     @property
     def text_stream(self) -> Iterator[str]:
-        """The words as they come; the rest is kept for the final message."""
+        """Yield the text as it arrives; everything is kept for the final message."""
         for line in self._answer:
             if not line.startswith(b"data: "):
                 continue
@@ -65,7 +65,7 @@ class Stream:
 
 
 class Block(SimpleNamespace):
-    """A part of a message: text, or a tool that is asked for."""
+    """A part of a message: text, or a request for a tool."""
 
     def model_dump(self) -> dict[str, Any]:
         return dict(vars(self))

@@ -1,6 +1,6 @@
-"""An orchestrator that has a bus of its own and knows nothing of Playhead, but for the last lines.
+"""An orchestrator with its own event bus. It does not use Playhead, except in the last lines.
 
-`playhead.tap` puts everything that is emitted on a tape, before it is handled; nothing else changes.
+`playhead.tap` records every emitted event before it is handled; nothing else changes.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import playhead
 
 
 class Bus:
-    """Whoever wants to hear of events adds a handler."""
+    """An event bus: add a handler to receive events."""
 
     def __init__(self) -> None:
         self.handlers: list[Callable[[str, Any], None]] = []

@@ -1,7 +1,7 @@
-"""An agent that handles a refund: three turns, three tools, one failure that it gets over.
+"""An agent that handles a refund: three turns, three tools, one failure from which it recovers.
 
-It uses the Anthropic SDK as any program would. Of Playhead it uses only the words that make a tape
-easier to read: what is a tool, what is a turn, which checkpoint has been reached.
+It uses the Anthropic SDK as any program would. From Playhead it uses only the names that make a tape easier to read:
+tools, turns, and the checkpoints it has reached.
 """
 
 import json
@@ -70,16 +70,16 @@ CALLS: dict[str, Any] = {
 
 
 def use(block: Any) -> dict[str, Any]:
-    """Call a tool; a failure is told to the model, which may know what to do."""
+    """Call a tool. A failure is reported to the model, which may be able to handle it."""
     try:
         told, failed = json.dumps(CALLS[block.name](**block.input)), False
-    except Exception as error:  # whatever a tool raises is the model's to handle
+    except Exception as error:  # the model handles every exception of a tool
         told, failed = f"{type(error).__name__}: {error}", True
     return {"type": "tool_result", "tool_use_id": block.id, "content": told, "is_error": failed}
 
 
 def respond(client: anthropic.Anthropic, messages: list[Any]) -> None:
-    """Let the model speak and use tools until it has said all that it wants to say."""
+    """Let the model answer and use tools until its answer is complete."""
     while True:
         with client.messages.stream(
             model=MODEL, max_tokens=600, system=SYSTEM, tools=TOOLS, messages=messages

@@ -84,7 +84,7 @@ def _page_routes() -> list[Route]:
 
 
 _PATIENCE_S = 60
-# Lists are made by SQLite and by Python, which both do one thing at a time.
+# Lists are made by SQLite and by Python, and neither runs in parallel.
 _WORKERS = 2
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -117,8 +117,8 @@ def app(
 ) -> Starlette:
     """Build the application for the library in `home`.
 
-    `token`: of the owner, who gives others tokens of their own (see `access_tokens`); None: no token is required.
-    `hosts`: names of the server beside the loopback names.
+    `token`: the token of the owner, who makes tokens for other people (see `access_tokens`); None: no token is
+    required. `hosts`: names of the server beside the loopback names.
     """
     own = dict(prices or {})
     desk = Desk(
@@ -160,7 +160,7 @@ def app(
 
 
 def _operation_routes(desk: Desk) -> list[Route]:
-    """One route a path, so that a method which it does not have is answered with 405."""
+    """Return one route per path, so that an unsupported method is answered with 405."""
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in OPERATIONS:
         by_path.setdefault(operation.path, {})[operation.method] = operation
@@ -172,7 +172,7 @@ def _operation_routes(desk: Desk) -> list[Route]:
 
 
 def _as_route(path: str) -> str:
-    # The name of an item holds a colon, that of a segment may hold nearly anything.
+    # The name of an item contains a colon, and that of a segment may contain nearly any character.
     return path.replace("{ref}", "{ref:path}")
 
 
@@ -200,7 +200,7 @@ async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Reque
 
 
 def _check_access(who: Access, operation: Operation, values: Mapping[str, Any]) -> None:
-    """403: the token does not permit this operation, or not on this run."""
+    """Check the token. 403: it does not permit this operation, or not on this run."""
     is_shared = operation.id == "me" or (operation.one_run and values.get("id") == who.run)
     if who.run is not None and not is_shared:
         raise Problem(
@@ -227,7 +227,7 @@ async def _told(desk: Desk, values: Mapping[str, Any], name: str) -> CachedStory
 
 
 async def _body(request: Request) -> bytes:
-    """Not more than fits: a client that names no length may send for ever."""
+    """Read a body of limited size: a client that sends no length may send forever."""
     parts: list[bytes] = []
     size = 0
     try:

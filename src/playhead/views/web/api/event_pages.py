@@ -19,9 +19,9 @@ from playhead.tape.reading.seek import roots
 from playhead.tape.reading.segment_rows import Row
 from playhead.views.web.api.api_responses import Problem
 
-# A page ends here at the latest: lines of a tape may have a megabyte each.
+# The maximum size of a page: lines of a tape may have a megabyte each.
 _MOST_BYTES = 8 * 1024 * 1024
-# Each holds a file open.
+# Each of them keeps a file open.
 _MOST_BOOKMARKS = 32
 
 

@@ -112,7 +112,7 @@ class _Telling:
 async def _run_stream(
     tape: Tape, cursor: Cursor, selection: EventSelection
 ) -> AsyncIterator[bytes]:
-    # At once: the browser knows that it is connected, and how soon to come back.
+    # Sent at once, so that the browser knows that it is connected, and when to reconnect.
     yield b"retry: 1000\n\n"
     try:
         async for part in _parts(_Telling(tape, cursor, selection)):
@@ -124,7 +124,7 @@ async def _run_stream(
 
 
 async def _parts(telling: _Telling) -> AsyncIterator[bytes]:
-    """Until the run is over; a word now and then where nothing comes."""
+    """Yield messages until the run is over, and a heartbeat now and then if there are none."""
     pause, said = _SHORTEST_WAIT, clock.mono_ns()
     while True:
         part = await anyio.to_thread.run_sync(telling.part)

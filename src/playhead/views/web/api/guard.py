@@ -24,9 +24,9 @@ from playhead.views.web.api.api_responses import Problem
 
 _log = logging.getLogger(__name__)
 COOKIE = "playhead_token"
-# The member of a request's scope that says who asks.
+# The member of a request's scope that has the access of the client.
 ACCESS = "playhead.access"
-# The person who started the server, and everyone on this machine where it runs without a token.
+# The person who started the server; and everyone on this machine, if the server runs without a token.
 OWNER = Access(name="owner", role="admin")
 ANYONE = Access(name="anyone on this machine", role="admin")
 LARGEST_BODY = 64 * 1024
@@ -46,8 +46,8 @@ _NOTHING_AT_ALL = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRules:
-    """`hosts`: names by which the server may be called; an address as such needs no entry where
-    `any_address`, since only names can be made to point elsewhere.
+    """`hosts` are names under which the server may be called. With `any_address`, IP addresses need no entry,
+    because only names can be made to point elsewhere.
     """
 
     hosts: frozenset[str] = LOOPBACK_NAMES
@@ -60,7 +60,7 @@ class GuardRules:
 
 
 class RequestGuard:
-    """Around the whole application."""
+    """Checks every request before it reaches the application."""
 
     def __init__(self, app: ASGIApp, rules: GuardRules) -> None:
         self._app = app
@@ -121,7 +121,7 @@ class RequestGuard:
         return self._rules.any_address and _is_address(name)
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """Reading across origins is refused by the browser; writing has to be refused here."""
+        """Refuse writes from other origins. The browser itself refuses reads."""
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site")
         if origin is not None and urlsplit_host(origin) != headers["host"].lower():
@@ -158,7 +158,7 @@ class RequestGuard:
             raise Problem(503, str(error), "Ask an administrator of this server.") from None
 
     def _token_in_address(self, scope: Scope) -> tuple[str, Access] | None:
-        """The address that `playhead serve` prints: once opened, a cookie takes the token's place."""
+        """Return the token in the address that `playhead serve` prints. Once opened, a cookie replaces the token."""
         if self._rules.token is None or scope["method"] not in _READS:
             return None
         for name, value in _query_of(scope):
@@ -171,12 +171,12 @@ class RequestGuard:
         self, scope: Scope, headers: Headers, token: str, access: Access
     ) -> RedirectResponse:
         rest = urlencode([pair for pair in _query_of(scope) if pair[0] != "token"])
-        # One slash: with two it would be another host's address.
+        # One slash: an address with two would name another host.
         path = "/" + scope["path"].lstrip("/\\")
         redirect = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
         scope[ACCESS] = access
         known = [self._access_of(given) for given in _tokens(scope, headers)]
-        # A share link must not sign a person out who may see all runs.
+        # A share link must not sign out a person who may see all runs.
         if access.run is None or not any(one is not None and one.run is None for one in known):
             redirect.set_cookie(
                 _cookie(scope),
@@ -205,7 +205,7 @@ class RequestGuard:
 
 
 def _cookie(scope: Scope) -> str:
-    """Its name. Cookies do not know ports: two servers of one machine would take each other's."""
+    """Return the name of the cookie. Cookies ignore ports: two servers of one machine would overwrite each other's."""
     server = scope.get("server")
     return f"{COOKIE}_{server[1]}" if server else COOKIE
 

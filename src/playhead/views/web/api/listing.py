@@ -1,6 +1,6 @@
-"""Lists of runs, marks on them, and letting them go. Knows the library; not how requests are read.
+"""List runs, mark them, and delete them. Knows the library; does not know how requests are read.
 
-Moments as people write them: a day, a time, or how long ago. Pure.
+Also parses times as people write them: a day, a time, or how long ago.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def page(desk: Desk, asked: CheckedRequest) -> Response:
 
 
 def _as_far_as_known(members: dict[str, Any], backlog: Backlog | None) -> Response:
-    """Mark an answer from an incomplete catalogue, and say when to ask again."""
+    """Mark an answer from an incomplete catalogue, and say when to try again."""
     if backlog is None:
         return json_response({**members, "indexing": None})
     indexing = {"done": backlog.done, "of": backlog.of}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 2
 PATIENCE_S = 600
-# The last words of a program that failed before there was a report.
+# The end of the error output of a program that failed before there was a report.
 _LONGEST_COMPLAINT = 2_000
 
 
@@ -41,7 +41,7 @@ class Replays:
         self._free = BoundedSemaphore(_AT_ONCE)
 
     def run(self, path: Path, faults: Sequence[str]) -> dict[str, Any]:
-        """Offline, against the tape; the report."""
+        """Replay a run offline against its tape. Return the report."""
         if not self._allowed:
             raise Problem(
                 403,
@@ -71,7 +71,9 @@ class Replays:
 
 
 def _ran(argv: list[str]) -> tuple[int, str]:
-    """Exit code and last words. In a session of its own: all that it started ends with it."""
+    """Run a command. Return its exit code and the end of its error output. It has its own session, so that all
+    processes it started end with it.
+    """
     with subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,

@@ -47,7 +47,7 @@ class Address:
         return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def at(self, path: str) -> str:
-        """An address that opens the page, token and all."""
+        """Return an address that opens the page, including the token."""
         return f"{self.url}{path}" + (f"?token={self.token}" if self.token else "")
 
 
@@ -74,14 +74,14 @@ def new_token() -> str:
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """A bound socket. `port` None: the usual one, or any other where that is taken."""
+    """Return a bound socket. `port` None: the usual port, or any other if that is taken."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     for wanted in (PORT, 0) if port is None else (port,):
         listener = socket.socket(kind, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, wanted))
-            # Now, and not when the server gets to it: a browser that is quicker has to wait, no more.
+            # Listen now instead of when the server is ready: a browser that connects early only has to wait.
             listener.listen(2048)
         except OSError as error:
             listener.close()
@@ -96,7 +96,7 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def server_for(application: Starlette, wire: Wire = Wire()) -> uvicorn.Server:  # noqa: B008  frozen
-    """UsageError: the certificate and its key cannot be used."""
+    """Return the server. UsageError: the certificate and its key cannot be used."""
     if wire.certificate is not None:
         try:
             SSLContext(PROTOCOL_TLS_SERVER).load_cert_chain(wire.certificate, wire.key)
@@ -120,7 +120,7 @@ def server_for(application: Starlette, wire: Wire = Wire()) -> uvicorn.Server:  
             ssl_keyfile=wire.key,
             h11_max_incomplete_event_size=_LONGEST_HEAD,
             timeout_keep_alive=30,
-            # EventPages that follow a run stay connected for ever: they are not waited for.
+            # Pages that follow a run stay connected forever: shutdown does not wait for them.
             timeout_graceful_shutdown=1,
         )
     )
@@ -193,7 +193,7 @@ def announced(home: Path, address: Address) -> Iterator[None]:
     try:
         yield
     finally:
-        # Another server may have come since: then it is that one's file.
+        # Another server may have started since: then the file belongs to that server.
         if _members(path).get("pid") == clock.pid():
             with suppress(FileNotFoundError):
                 path.unlink()
