@@ -144,15 +144,15 @@ def run_command(
     files: Callable[[Run], FilesBeside | None] | None = None,
     stdin: TapedInput | None = None,
 ) -> Recorded:
-    """Run `command` as a run of its own. PlayheadError and OSError: nothing was run.
+    """Run `command` as a new run. PlayheadError and OSError: nothing was run.
 
-    `proxy`: programs that cannot be hooked call their models through our proxy. `shims`: programs that get a
-    shim on the command's PATH.
+    `proxy`: programs that cannot be hooked call their models through our proxy. `shims`: programs that get a shim on
+    the command's PATH.
 
-    `prepare` gets the run before the command starts; `meanwhile` is called while it runs, to load modules
-    that are needed after its end; `env`, `cwd` and `seed` are the command's, by default ours. The command
-    runs inside the `fence`, if there is one. `stdin` is the recorded one of a replay. `files` makes the
-    object that records or restores the files of the run.
+    `prepare` gets the run before the command starts; `meanwhile` is called while it runs, to load modules that are
+    needed after its end; `env`, `cwd` and `seed` are the command's, by default ours. The command runs inside the
+    `fence`, if there is one. `stdin` is the recorded one of a replay. `files` makes the object that records or
+    restores the files of the run.
     """
     start = _start(
         wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed, stdin=stdin
@@ -211,13 +211,13 @@ def _start(
 
 
 def workspaces_of(settings: Settings, more: Sequence[Path] = ()) -> list[Path]:
-    """The folders whose files are recorded: the project's and those that were named."""
+    """Return the folders whose files are recorded: the project folder, and the folders that the user named."""
     if not settings.workspace:
         return []
     try:
         cwd = Path.cwd()
     except OSError:
-        return []  # deleted under us
+        return []  # the folder was deleted meanwhile
     named = [cwd / Path(one).expanduser() for one in settings.workspaces]
     return taping.workspaces_for(cwd, [*named, *(cwd / one for one in more)])
 
@@ -398,5 +398,5 @@ def _load(meanwhile: Callable[[], object] | None) -> None:
         closing.prepare()
         if meanwhile is not None:
             meanwhile()
-    except Exception as error:  # noqa: BLE001  it is tried again, and told, when it is needed
+    except Exception as error:  # noqa: BLE001  the later import reports the error
         say(f"something is wrong with this installation ({safe_str(error)}).")

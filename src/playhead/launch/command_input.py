@@ -23,7 +23,7 @@ from playhead.tape.reader import Tape
 
 # Kinds of stdin.
 CLOSED, NULL, FILE, PIPE, TERMINAL = "closed", "null", "file", "pipe", "terminal"
-# Who records it: hooks in the program's own processes, or the launcher.
+# Which part records it: hooks in the program's own processes, or the launcher.
 BY_PROGRAM, BY_LAUNCHER = "program", "launcher"
 
 # A larger file is not recorded, and the run says so.
@@ -34,7 +34,7 @@ _ENDS = b"\x04" * 64
 
 
 class TapedInput(NamedTuple):
-    """The stdin of a recorded run: its kind, who recorded it, and what the launcher recorded."""
+    """The stdin of a recorded run: its kind, which part recorded it, and the content that the launcher recorded."""
 
     kind: str
     by: str
@@ -70,12 +70,12 @@ class InputPlan(NamedTuple):
 
 
 def plan(taped: TapedInput | None, *, is_python: bool) -> InputPlan:
-    """Plan the stdin of a replay, or of a recording, which has none on the tape yet."""
+    """Plan the stdin of a replay, or (if `taped` is None) of a recording."""
     return _recording(is_python=is_python) if taped is None else _replay(taped)
 
 
 def _recording(*, is_python: bool) -> InputPlan:
-    """Look at our own stdin, which is the command's."""
+    """Plan the stdin of a recording from our own stdin, which the command inherits."""
     kind = _kind_of(0)
     if is_python or kind not in (PIPE, FILE):
         return InputPlan(kind, BY_PROGRAM)

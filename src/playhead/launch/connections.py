@@ -106,7 +106,7 @@ def words(found: Iterable[SeenConnection]) -> str:
 
 
 def port_of(request: object) -> int | None:
-    """The port that a recorded request went to."""
+    """Return the port that a recorded request went to."""
     url = request.get("url") if isinstance(request, Mapping) else None
     to = request.get("to") if isinstance(request, Mapping) else None
     if isinstance(to, str):  # a connection of `hooks/stream`
@@ -122,6 +122,6 @@ def port_of(request: object) -> int | None:
 
 
 def proxy_ports(env: Mapping[str, str]) -> set[int]:
-    """Ports of the HTTP proxies that an environment names: requests go there instead."""
+    """Return the ports of the HTTP proxies that an environment names: requests go there instead."""
     urls = (value for name, value in env.items() if name.lower().endswith("_proxy"))
     return {port for url in urls if (port := port_of({"url": url})) is not None}

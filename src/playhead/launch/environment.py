@@ -15,7 +15,7 @@ LONGEST = 4096
 
 
 def kept(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that go onto the tape (the recorder redacts secrets in them)."""
+    """Return the variables to record (the recorder redacts secrets in them)."""
     return {
         name: value
         for name, value in sorted(environ.items())

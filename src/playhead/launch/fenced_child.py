@@ -86,11 +86,11 @@ def _be_child(function: Callable[[], T], keep: Sequence[str], result: int) -> No
         usual = (os.getcwd(), os.environ.get("HOME"), os.environ.get("TMPDIR"), *_SCRATCH)
         own = tuple(one for one in usual if one and os.path.isdir(one))
         enter_namespaces(FenceNeeds(own=own), keep)
-    except BaseException as error:  # noqa: BLE001  whatever it is, the parent runs the function itself
+    except BaseException as error:  # noqa: BLE001  after any error the parent runs the function itself
         _send(result, _NO_FENCE, safe_str(error).encode())
     try:
         value = function()
-    except BaseException as error:  # noqa: BLE001  also those by which a test ends itself
+    except BaseException as error:  # noqa: BLE001  also the exceptions that end a test
         _send(result, _RAISED, json.dumps(freeze(error)).encode())
     frozen = freeze(value)
     if not _can_be_rebuilt(frozen):

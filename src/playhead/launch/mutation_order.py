@@ -125,7 +125,7 @@ def _copied(store: Any) -> Content | None:
     for name, value in members.items():
         try:
             content[name] = copy.deepcopy(value)
-        except Exception:  # noqa: BLE001  the host's objects may raise anything
+        except Exception:  # noqa: BLE001  the program's objects may raise anything
             if type(value).__module__ not in ("_thread", "threading"):
                 return None
             content[name] = value

@@ -60,9 +60,9 @@ def restored(
 ) -> RestoredEnvironment:
     """Return the environment of the run on top of the current one.
 
-    `live`: some requests are sent, so where to and with which key is decided by today's variables. `foreign`:
-    another person recorded the tape, so only harmless variables of it are applied. `from_here`: today's environment
-    alone. `chosen` has the last word in any case.
+    `live`: some requests are sent, and the current variables decide where to and with which key. `foreign`: another
+    person recorded the tape, so only harmless variables of it are applied. `from_here`: today's environment alone.
+    `chosen` has the last word in any case.
     """
     chosen = chosen or {}
     if from_here:

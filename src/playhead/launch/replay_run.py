@@ -112,13 +112,13 @@ def replay_command(
     meanwhile: Callable[[], object] | None = None,
     environment: EnvironmentChoice | None = None,
 ) -> Replayed:
-    """Run `command` against the tape; without a `proxy` if it was recorded without.
+    """Run `command` against the tape; without a `proxy` if it was recorded without one.
 
-    Its files are restored from the tape, in the fence; `in_place`: it uses the current files. `pool` is the
-    store that has their content, if it is not the tape's own. `meanwhile` is called while the command runs,
-    to load modules that are needed after its end.
+    Its files are restored from the tape, in the fence; `in_place`: it uses the current files. `pool` is the store
+    that has their content, if it is not the tape's own. `meanwhile` is called while the command runs, to load
+    modules that are needed after its end.
 
-    `fenced`: the kernel keeps the command off the network and the files. NoFence: this machine cannot.
+    `fenced`: the kernel keeps the command off the network and the files. NoFence: this machine cannot do that.
     """
     then = first_words(tape)
     manifest = tape.manifest
@@ -196,7 +196,7 @@ def replay_command(
 
 
 def _wish(tape: Tape, command: list[str], store: Path | None) -> Wish:
-    """The run that a replay is recorded as."""
+    """Return the wish for the run that records the replay."""
     manifest = tape.manifest
     return Wish(
         name=manifest.name,
@@ -211,9 +211,9 @@ def _wish(tape: Tape, command: list[str], store: Path | None) -> Wish:
 def _environment(
     tape: Tape, then: Mapping[str, Any], plan: ReplayPlan, choice: EnvironmentChoice
 ) -> RestoredEnvironment:
-    """The variables of the replay, with the secrets of the vault in their places.
+    """Return the variables of the replay, with the secrets of the vault in their places.
 
-    A run that `playhead.record()` opened without hooks has no variables on its tape: it gets those of today.
+    A run that `playhead.record()` opened without hooks has no variables on its tape: it gets the current ones.
     """
     taped = filled(then.get("env"), tape.secrets)
     is_unknown = taped is None and not choice.foreign
@@ -253,7 +253,7 @@ def _keep_verdict(run: Path, report: Report) -> None:
 
 
 def _taped_programs(tape: Tape) -> tuple[str, ...]:
-    """The programs that the recorded command found on PATH, by name."""
+    """Return the programs that the recorded command found on PATH, by name."""
     names = set()
     for event in tape.events():
         if event.kind == CALL and event.ours and event.data.get("boundary") == "process":

@@ -1,6 +1,6 @@
-"""The workspace of a replay, inside its fence: the recorded files over those that are there now.
+"""The workspace of a replay, inside its fence: the recorded files on top of the current ones.
 
-Knows the fence's folders and the history of a tape; not how files are restored.
+Knows the fence's folders and the history of a tape; does not know how files are restored.
 """
 
 from __future__ import annotations

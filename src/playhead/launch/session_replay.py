@@ -283,7 +283,7 @@ def _inside(
                 value = asyncio.run(value)
         mode.finish()
         return value, None
-    except Exception as error:  # noqa: BLE001  the worker's own failure is part of what is compared
+    except Exception as error:  # noqa: BLE001  the worker's failure is compared as well
         return None, error
     finally:
         hooks.stop(made)

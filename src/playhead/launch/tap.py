@@ -281,7 +281,7 @@ _declined: NoRun | None = None
 
 
 def _target(chosen: Run | NoRun | None, name: str) -> Run | NoRun:
-    global _declined  # noqa: PLW0603  one answer a process
+    global _declined  # noqa: PLW0603  one answer per process
     if chosen is not None:
         return chosen
     found = runs.current()

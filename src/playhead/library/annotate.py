@@ -33,7 +33,7 @@ def set_note(home: Path, run_id: str, note: str) -> None:
     write_note(_run(home, run_id), note)
 
 
-def set_keep(home: Path, run_id: str, keep: bool) -> None:  # noqa: FBT001  it is what is said
+def set_keep(home: Path, run_id: str, keep: bool) -> None:  # noqa: FBT001  the value itself
     """Set or remove the mark that keeps a run from being pruned."""
     keep_run(_run(home, run_id), keep)
 
@@ -60,7 +60,7 @@ def write_note(run: Path, note: str) -> None:
     _mark(run, note=note)
 
 
-def keep_run(run: Path, keep: bool) -> None:  # noqa: FBT001  it is what is said
+def keep_run(run: Path, keep: bool) -> None:  # noqa: FBT001  the value itself
     _mark(run, keep=keep)
 
 

@@ -91,7 +91,7 @@ class BackgroundIndex:
     def _go(self, current: _Pass, read: bool) -> None:  # noqa: FBT001  a key
         try:
             try_update(self._home, prices=self._prices, progress=current.tell, read=read)
-        except Exception as error:  # noqa: BLE001  told to all who wait
+        except Exception as error:  # noqa: BLE001  every waiting query raises it
             current.error = error
         finally:
             current.over.set()

@@ -120,7 +120,7 @@ class ObjectFolder:
             return bytes(self._library.get_range(self._store, path, start=start, end=stop))
 
     def stream(self, path: str) -> Iterator[bytes]:
-        """The content in blocks. FileNotFoundError: there is no such object."""
+        """Yield the content in blocks. FileNotFoundError: there is no such object."""
         with self._translated(path):
             for block in self._library.get(self._store, path).stream(min_chunk_size=1 << 20):
                 yield bytes(block)

@@ -1,8 +1,8 @@
 """Push a run into a shared store. Knows the files of a run and the order of uploads; not commands.
 
-Objects are named by their content, so a push that was interrupted continues where it was: whatever arrived is not
-sent again. The commit marker is written last, only if there is none; so a run is visible when it is complete, and
-of two writers one wins.
+Objects are named by their content, so an interrupted push continues: objects that arrived are not sent again. The
+commit marker is written last, only if there is none; so a run is visible when it is complete, and of two writers one
+wins.
 """
 
 from __future__ import annotations

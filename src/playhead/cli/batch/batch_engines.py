@@ -88,7 +88,7 @@ class EnginePool:
     def _verdict(self, handle: Any, members: dict[str, Any]) -> Verdict:
         try:
             return verdict_from(self._engine.result(handle))
-        except Exception as error:  # noqa: BLE001  whatever an engine raises is the end of one job
+        except Exception as error:  # noqa: BLE001  any exception of an engine ends one job
             return failed(members, f"the engine gave up: {type(error).__name__}: {error}"[:300])
 
 
@@ -109,7 +109,7 @@ class DaskEngine:
             raise EngineError(f"The Dask cluster at {self._address} has no workers. Start some.")
         try:
             found = self._client.run(version, on_error="return")
-        except Exception as error:  # noqa: BLE001  the worker cannot even load the question
+        except Exception as error:  # noqa: BLE001  the worker cannot even load the function
             raise _without_playhead(self._address, str(error)) from None
         _check_versions(found)
         return sum(int(one["nthreads"]) for one in workers.values())
@@ -148,7 +148,7 @@ class RayEngine:
         ask = self._ray.remote(num_cpus=0, max_retries=0)(version)
         try:
             found = self._ray.get(ask.remote(), timeout=6 * _CONNECT_S)
-        except Exception as error:  # noqa: BLE001  Ray wraps whatever happened on the worker
+        except Exception as error:  # noqa: BLE001  Ray wraps any exception of the worker
             raise _without_playhead(self._address, str(error)) from None
         _check_versions({"its first worker": found})
         return slots

@@ -105,7 +105,9 @@ def _replayed(members: dict[str, Any]) -> Verdict:
 
 
 def _tape_of(members: dict[str, Any]) -> Path:
-    """On a disk that the worker shares with the user; else in its store, else in the shared store."""
+    """Return the tape: from a disk that the worker shares with the user, or from its store, or from the shared
+    store.
+    """
     path = Path(members["path"])
     if path.exists():
         return path

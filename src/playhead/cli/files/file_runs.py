@@ -36,7 +36,7 @@ class FileRun:
 
 
 def open_file_run(store: Path | None, run: str) -> FileRun:
-    """UsageError if the run has no workspace."""
+    """Open a run with its files. UsageError: the run has no workspace."""
     path = find_tape(store, run)
     tape = Tape(path)
     history = read_history(tape, path.parent.parent)

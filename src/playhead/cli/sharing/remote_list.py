@@ -40,7 +40,7 @@ def list_remote(home: Path, url: str, wanted: Filter, *, limit: int, as_json: bo
 
 
 def entries_of(found: Iterable[RemoteRun], wanted: Filter, home: Path) -> Iterable[Entry]:
-    """As entries of a catalogue. A run that is marked to keep on this machine is kept there, too."""
+    """Return the runs as entries of a catalogue. A run that is marked to keep on this machine is kept there, too."""
     for one in found:
         manifest = one.manifest
         has = manifest.tags

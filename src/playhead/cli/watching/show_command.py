@@ -99,7 +99,7 @@ def command(
 
 
 def _event(tape: Tape, wanted: str) -> Event:
-    """By its number, or by its name `SEGMENT:NUMBER` where several processes wrote the tape."""
+    """Find an event by its number, or by its name `SEGMENT:NUMBER` if several processes wrote the tape."""
     last = -1
     for event in tape.events():
         if wanted in (event.ref, str(event.seq)):

@@ -83,7 +83,7 @@ _WIDEST = 60
 
 
 def _lines(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
-    """Columns side by side; numbers to the right."""
+    """Format columns side by side; numbers are right-aligned."""
     cells = [[_cell(one) for one in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)] if names else []
     numeric = [

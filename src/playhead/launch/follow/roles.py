@@ -105,12 +105,12 @@ def agent_in(argv: Sequence[str]) -> str | None:
 
 
 def program_at(argv: Sequence[str]) -> int:
-    """Where the program's own name is: after `env` and an interpreter."""
+    """Return the position of the program's own name: after `env` and an interpreter."""
     return len(argv) - len(_without_interpreter(argv))
 
 
 def is_part_of_agent(parent: Role, argv: Sequence[str]) -> bool:
-    """Whether a program that a program of the role `parent` starts is part of the agent too."""
+    """Return whether a program is part of the agent, too, if a program of the role `parent` starts it."""
     role = role_of(argv)
     if role in (Role.AGENT, Role.SETUP) or parent is Role.PREFIX or _keeps_house(argv):
         return True
@@ -164,7 +164,7 @@ def _runs_agent(argv: Sequence[str]) -> bool:
 
 
 def traces_others(argv: Sequence[str]) -> bool:
-    """Whether this program cannot be followed because it traces its own children."""
+    """Return whether this program cannot be followed because it traces its own children."""
     return bool(argv) and _name(argv[0]) in _TRACERS
 
 

@@ -1,1 +1,1 @@
-"""The part of a launch that runs inside the recorded process."""
+"""The code of a launch that runs inside the recorded process."""

@@ -116,7 +116,7 @@ def _branch_lanes() -> None:
     """
 
     def number() -> None:
-        global _forks  # noqa: PLW0603  one count a process
+        global _forks  # noqa: PLW0603  one count per process
         _forks += 1
 
     def branch() -> None:
@@ -176,7 +176,7 @@ def _stay_interrupted() -> None:
     happened.
     """
     try:
-        exec("raise KeyboardInterrupt", {})  # noqa: S102  what Python looks at is that such a text was left so
+        exec("raise KeyboardInterrupt", {})  # noqa: S102  Python checks how such a text ended
     except KeyboardInterrupt:
         return
 

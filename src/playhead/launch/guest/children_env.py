@@ -1,4 +1,4 @@
-"""The command line and environment with which a child process joins the run. Knows the options that keep
+"""Prepare the command line and the environment with which a child process joins the run. Knows the options that keep
 Playhead out of a Python; does not know how processes are started (see `hooks/process/children.py`).
 """
 

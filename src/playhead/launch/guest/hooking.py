@@ -144,7 +144,7 @@ def _unhook(made: Deck) -> None:
 
 def _renew_lock() -> None:
     """Replace the lock in a forked child: a thread that does not exist here may have held it."""
-    global _changing  # noqa: PLW0603  one a process
+    global _changing  # noqa: PLW0603  one lock per process
     _changing = RLock()
 
 

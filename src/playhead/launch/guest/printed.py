@@ -171,7 +171,7 @@ class Tee:
         ]
         if self._hooked:
             output_files.listen_to_terminal(self._add_of_child)
-        global _tee  # noqa: PLW0603  one slot a process
+        global _tee  # noqa: PLW0603  one slot per process
         _tee = self
 
     def close(self) -> None:
@@ -208,7 +208,7 @@ class Tee:
             # run there, where io forbids them to print.
             try:
                 piece = text.encode(stream.encoding, stream.errors)
-            except Exception:  # noqa: BLE001  what is wrong with it, the stream says itself
+            except Exception:  # noqa: BLE001  the stream itself reports the error
                 return write(text)
             self._buffer.announce(name, piece)
             try:

@@ -165,7 +165,7 @@ def led(
 
 
 def is_through(url: str, ways: Detours) -> bool:
-    """Whether an address leads to the proxy already."""
+    """Return whether an address leads to the proxy already."""
     return _split(url)[0] in {_split(way.through)[0] for way in ways.values()}
 
 

@@ -332,7 +332,7 @@ def become(real: str, argv: list[str], closed: list[int]) -> NoReturn:
         os.close(fd)
     try:
         try:
-            os.execv(real, argv)  # noqa: S606  that is the job
+            os.execv(real, argv)  # noqa: S606  intended
         except OSError as error:
             if error.errno != errno.ENOEXEC:
                 raise

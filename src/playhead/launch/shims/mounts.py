@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"no shims over the real paths: {error.strerror or error}\n")
         return _FAILED
     try:
-        os.execvp(command[0], command)  # noqa: S606  that is the job
+        os.execvp(command[0], command)  # noqa: S606  intended
     except OSError as error:
         sys.stderr.write(f"playhead: cannot run {command[0]}: {error.strerror}.\n")
         return 127 if isinstance(error, FileNotFoundError) else 126

@@ -90,7 +90,7 @@ class Shims(NamedTuple):
 
     env: Mapping[str, str]
     folder: Path | None = None
-    # Where they connect to.
+    # The socket that they connect to.
     door: socket.socket | None = None
     # The command's own environment and folder, to which each call is compared.
     surroundings: Surroundings | None = None

@@ -72,7 +72,7 @@ class WatchedTree(NamedTuple):
     ports: frozenset[int]
     # The folder of the run's shims.
     shims: str | None
-    # The tree has a network of its own, so everything that listens there is the tree's.
+    # The tree has its own network, so everything that listens there belongs to the tree.
     fenced: bool
     # Unix sockets can be reached from the fence: only those of the shims may be.
     guards_sockets: bool = False

@@ -53,7 +53,7 @@ class BlameAcross:
             (one, LineOrigins(one.history, one.steps, one.number, earlier=self._before(place)))
             for place, one in enumerate(runs)
         ]
-        # By identity: steps of different runs may look the same.
+        # Keyed by identity: steps of different runs may be equal.
         self._run_of = {id(step): one.run for one in runs for step in one.steps}
 
     def blame(self, path: bytes, today: list[str] | None) -> list[AcrossLine]:

@@ -171,7 +171,7 @@ class LoopbackServer:
             await self.handle(exchange)
         except ConnectionError:
             raise
-        except Exception as error:  # noqa: BLE001  a route is anybody's code; its client is told
+        except Exception as error:  # noqa: BLE001  a route is user code; its client gets the error
             _log.exception("%s could not answer %s", type(self).__name__, exchange.request.path)
             message = f"{type(self).__name__} failed: {type(error).__name__}: {error}"
             if exchange.started:

@@ -50,7 +50,7 @@ class ChangedFile:
 
     @property
     def how(self) -> str:
-        """How the file differs from the start of the run."""
+        """Return how the file differs from the start of the run."""
         now = self.change.after
         if self.start is None and now is None:
             return "restored"

@@ -64,7 +64,7 @@ class ChangeSlider(Widget):
 
 
 def _is_readable(change: Change) -> bool:
-    """Whether there may be lines to show: a file or link whose content is on the tape."""
+    """Return whether there may be lines to show: a file or link whose content is on the tape."""
     entry = change.after or change.before
     return entry is not None and entry.is_stored and not entry.is_folder
 
@@ -99,7 +99,7 @@ class FilesScreen(Screen[str | None]):
         self._position = travel.position_of(item)
         self._files: list[ChangedFile] = []
         self._view: FileView = VIEWS[0]
-        # Of the blob pool: its cache is not thread-safe, and diffs are made in threads.
+        # Guards the blob pool: its cache is not thread-safe, and diffs are made in threads.
         self._reading = Lock()
 
     def compose(self) -> ComposeResult:

@@ -151,7 +151,7 @@ class Watcher:
         lanes.current.set(lanes.MAIN)
         try:
             work()
-        except Exception as error:  # noqa: BLE001  the command and its other recordings go on
+        except Exception as error:  # noqa: BLE001  the command and its other recordings continue
             self._recorder.warn(f"file changes are no longer recorded ({safe_str(error)}).")
             self._batches.put(None)
 

@@ -70,7 +70,7 @@ def _begin(here):
         from playhead.launch.guest import bootstrap as guest
 
         guest.begin()
-    except Exception as error:  # noqa: BLE001  whatever it is, the program must not notice
+    except Exception as error:  # noqa: BLE001  no error may reach the program
         if sys.stderr is not None:
             told = "playhead: this process is not recorded (%s: %s). The program is not affected.\n"
             sys.stderr.write(told % (type(error).__name__, error))

@@ -233,7 +233,7 @@ def _name_of(host: str) -> str | None:
     """Return the host of `HOST:PORT`; None: not a valid host."""
     try:
         parts = urlsplit(f"//{host}")
-        parts.port  # noqa: B018  raises where it is no number
+        parts.port  # noqa: B018  raises if it is not a number
     except ValueError:
         return None
     plain = not parts.path and not parts.query and not parts.fragment and not parts.username

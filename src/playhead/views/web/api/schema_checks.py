@@ -1,4 +1,4 @@
-"""Descriptions of operations, and the check of requests against them. Knows the subset of JSON Schema that we use.
+"""Describe operations, and check requests against the descriptions. Knows the subset of JSON Schema that we use.
 
 The same description produces the OpenAPI document, so both always agree.
 """

@@ -65,7 +65,9 @@ class Wire:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address. Host names do not count: they may resolve to another address."""
+    """Return whether only this machine can reach the address. Host names do not count: they may resolve to another
+    address.
+    """
     return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
 
 
