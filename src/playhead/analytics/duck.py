@@ -112,7 +112,7 @@ def _connected() -> Any:
             "SQL and Parquet need the extra `duckdb`: pip install 'playhead[duckdb]'."
         ) from None
     duck = library.connect(":memory:")
-    # Settings and extensions of DuckDB on this machine must have no influence.
+    # DuckDB extensions that are installed on this machine must have no influence.
     duck.execute("SET autoinstall_known_extensions = false")
     return duck
 

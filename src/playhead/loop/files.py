@@ -127,7 +127,7 @@ class IterationFiles:
         return clean if self._level != "minimal" else _shortened(clean, SHORT_REASON)
 
     def context(self) -> str | None:
-        """Write the context and return its copy for the tape, which may be shortened. None: there is no context."""
+        """Return the copied context for the tape; a long one is shortened. None: there is no context."""
         if self._level == "minimal":
             return None
         try:

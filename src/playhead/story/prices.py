@@ -21,8 +21,8 @@ from playhead.llm.providers import provider_of
 Overrides = Mapping[str, Mapping[str, Any]]
 
 _MILLION = Decimal(1_000_000)
-# Some vendors charge more for long prompts. Up to this length the price per token is constant, or cannot be taken from
-# the list.
+# Some vendors charge more for long prompts. An entry has a constant price per token only if the list gives that price
+# for this many tokens, too. Longer prompts are always priced with the list.
 _MUCH = 100_000
 _PRICES = ("input", "output", "cache_read", "cache_write")
 # Compatible servers serve any model. Vendors come before hosts, because most people pay the vendor's price. Flat-rate

@@ -21,7 +21,7 @@ from playhead.host.later import Later
 if TYPE_CHECKING:
     import sqlite3
 else:
-    # importing it takes 5 ms of each start, and few workspaces hold a database
+    # Importing it takes 5 ms of each start, and few workspaces hold a database.
     sqlite3 = Later("sqlite3")
 
 
