@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Row(NamedTuple):
     """A library's module, our file for it, and the boundary that it crosses."""
 
-    watched: str  # the library's module: the hook runs right after it was imported
+    watched: str  # the library's module: the hook runs right after its import
     hook: str  # our module below playhead.hooks; its function is `hook`, or named after a colon
     boundary: str
 
@@ -132,12 +132,12 @@ ROWS: tuple[Row, ...] = (
     Row("uuid_utils", "ambient.entropy_reads:hook_uuid_utils", "entropy"),
     Row("uuid_utils.compat", "ambient.entropy_reads:hook_uuid_utils", "entropy"),
     Row("numpy.random", "ambient.random_draws:hook_numpy", "entropy"),
-    # The last one for uvloop: it puts another loop in the place of the one that the others hook.
+    # The last row for uvloop, because it replaces the loop that the other rows hook.
     Row("uvloop", "order.event_loops:hook_uvloop", "clock"),
 )
 
-# Installed in a replay alone: waiting gets the time of the tape, and connections are not opened before it is
-# known who answers.
+# Installed only in a replay: waits use the time of the replay, and no connection is opened before its request is known
+# to be live.
 REPLAY_ROWS: tuple[Row, ...] = (
     Row("http.client", "http.http_client:hook_connect", "http"),
     Row("urllib3.connectionpool", "http.urllib3_pool:hook_connect", "http"),
@@ -171,7 +171,7 @@ def install(opened: Deck | None = None) -> None:
 
 
 def uninstall() -> None:
-    """Remove every hook: each library is as it was."""
+    """Remove every hook, and restore each library."""
     while _installed:
         callback, done = _installed.pop()
         forget(callback)
@@ -183,7 +183,8 @@ def _callback(row: Row, done: list[Patches]) -> Callable[[ModuleType], None]:
     ours, _, function = row.hook.partition(":")
 
     def hook(module: ModuleType, patches: Patches) -> None:
-        # Imported inside, so that a fault of ours is a hole on the tape, not a failed import there.
+        # Imported here, so that an error in our module becomes a hole on the tape and does not break the program's
+        # import.
         getattr(loaded(f"playhead.hooks.{ours}"), function or "hook")(module, patches)
 
     def imported(module: ModuleType) -> None:

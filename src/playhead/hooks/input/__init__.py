@@ -1,1 +1,1 @@
-"""Input to a run: its stdin, and passwords that a person types."""
+"""Hooks for the input of a run: stdin, passwords that a person types, signals, and connections to its servers."""

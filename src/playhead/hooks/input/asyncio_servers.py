@@ -1,12 +1,13 @@
-"""Connections that others open to a server in an event loop: input to the run. uvicorn, aiohttp.web, hypercorn,
+"""Record the connections that clients open to a server in an event loop: uvicorn, aiohttp.web, hypercorn,
 `asyncio.start_server`.
 
-Each connection is one call of the boundary `input`: the pieces that the client sent (`received`) and those that the
-program answered (`sent`). A replay starts the server as the program does, opens the taped connections to it for real,
-sends each piece at its place, and compares the answers. So accepting, parsing and logging are the program's own code.
+Each connection is one call of the boundary `input`, with the pieces that the client sent (`received`) and the pieces
+that the program answered (`sent`). In a replay the program starts its server as usual. The replay opens real
+connections to it, sends each taped piece at its place, and compares the answers. So the program's own code accepts,
+parses and logs.
 
-Connections that this process opens to itself are not input. Knows event loops and their protocols; does not know HTTP
-but for the name of a call.
+Connections that this process opens to itself are not input. Knows event loops and their protocols; knows HTTP only to
+name a call.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _ROOM = 1024 * 1024
 # Clients of a replay that are open: asyncio keeps weak references to tasks.
 _driving: set[Any] = set()
-# By the id of a protocol: until it has a connection, and until that is lost.
+# By the id of a protocol: its server until it has a connection, and its connection until that is lost.
 _servers: dict[int, _Followed] = {}
 _connections: dict[int, InboundConnection] = {}
 # Observing subclasses of protocols.
@@ -83,20 +84,20 @@ def _create_server(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Followed:
-    """A server whose connections are recorded; in a replay, who opens them."""
+    """Records the connections of one server; in a replay, opens them."""
 
     def __init__(self, open_deck: Deck) -> None:
         self._deck = open_deck
-        # The lane of all connections: they come from outside.
+        # The lane of all connections, because their clients are outside of the run.
         self._lane = Lane(f"{lanes.current.get().name}/inbound", lanes.current.get().scope)
         # In a replay: the taped connections that were opened, by the port of the client.
         self._expected: dict[int, InboundConnection] = {}
-        # Where the program listens, if it brought the socket, and whether other processes accept from it as well.
+        # The address of the listener if the program made the socket, and whether other processes accept from it, too.
         self.address: Any = None
         self.is_shared = False
 
     def observed(self, protocol: Any) -> Any:
-        """The protocol, which also reports what it receives."""
+        """Return the protocol, changed so that it also reports the data that it receives."""
         kind = _observing(type(protocol))
         try:
             protocol.__class__ = kind
@@ -159,12 +160,12 @@ class _Client:
     def __init__(self, loop: Any, family: int, connection: InboundConnection) -> None:
         self._loop = loop
         self._connection = connection
-        # The C type: its methods are not hooked, because this connection is no call of the program.
+        # The C type, whose methods are not hooked: this connection is not a call of the program.
         self._socket = _socket.socket(family, _socket.SOCK_STREAM)
         self._is_open = True
 
     def open(self, target: Any) -> int:
-        """Connect, from the port that the client had if that is free. Returns the port."""
+        """Connect from the port that the recorded client had, if it is free. Return the port."""
         host = target[0]
         self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
         with contextlib.suppress(OSError):
@@ -212,14 +213,14 @@ class _Client:
                 view = view[self._socket.send(view) :]
 
     def _drain(self) -> None:
-        """Read what the program answers; it is compared where the program writes it."""
+        """Read and drop the program's answers. They are compared where the program writes them."""
         try:
             if self._socket.recv(_ROOM):
                 return
         except BlockingIOError:
             return
         except OSError:
-            pass  # the program reset the connection: it is over, as after its last byte
+            pass  # the program has reset the connection, which ends it like a close
         self._close()
 
     def _close(self) -> None:
@@ -273,7 +274,7 @@ def _observing(kind: type) -> type:
 
 
 class _ObservedTransport:
-    """Stands before a transport, and reports what is written to it. uvloop's transports take no attributes."""
+    """Wraps a transport, and reports the data that is written to it. uvloop's transports take no attributes."""
 
     def __init__(self, transport: Any, connection: InboundConnection) -> None:
         self.__dict__.update(_transport=transport, _connection=connection)

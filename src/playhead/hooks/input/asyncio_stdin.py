@@ -1,7 +1,7 @@
-"""stdin in an event loop: `connect_read_pipe` on it is one call, with a piece for each arrival.
+"""Record an event loop's reads of stdin: `connect_read_pipe` is one call, with a piece for each arrival of data.
 
-Knows `connect_read_pipe`; not what the program does with the data. A replay connects a pipe of its own and fills
-it when the replay comes to each piece, so timers and other tasks keep their order.
+A replay connects another pipe, and writes each piece to it when the replay reaches the place of the piece. So timers
+and other tasks keep their order. Knows `connect_read_pipe`; does not know what the program does with the data.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Arrivals(Adapter):
 
 
 async def _feed(crossing: Crossing, writer: int) -> None:
-    """Fill the pipe as stdin was filled then. Without a taped end it stays open."""
+    """Fill the pipe as stdin was filled in the recorded run. If the tape has no end of stdin, the pipe stays open."""
     taped = crossing.taped
     if taped is None:
         raise AssertionError("only a taped call is served")
@@ -107,7 +107,9 @@ async def _feed(crossing: Crossing, writer: int) -> None:
 
 
 def _observed(protocol: Any, crossing: Crossing) -> Any:
-    """The protocol, whose methods also report what they receive. Loops look them up on the instance."""
+    """Return the protocol with methods that also report the data they receive. They are set on the instance, where
+    loops look them up.
+    """
     received, eof, lost = protocol.data_received, protocol.eof_received, protocol.connection_lost
 
     def data_received(data: bytes) -> None:

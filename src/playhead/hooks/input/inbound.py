@@ -1,4 +1,4 @@
-"""One connection that a client outside opened to the program: what is recorded of it, and how answers are compared.
+"""Record one connection that an outside client opened to the program, and compare the answers in a replay.
 
 Knows bytes in both directions, and HTTP only to name a request; does not know sockets or event loops.
 """
@@ -52,7 +52,7 @@ class InboundConnection:
             self._writes += 1
             self._look_at_answer()
         else:
-            # Before the client can see them: it may stop the server next.
+            # Flush the tape before the client gets the answer: the client may stop the server next.
             ambient.flush()
         self.crossing.chunk(bytes(data), "sent")
 
@@ -61,12 +61,14 @@ class InboundConnection:
         self.crossing.returned(closed_by=by, requests=self._requests[:_MOST_REQUESTS] or None)
 
     def when_answered(self, point: int, run: Callable[[], None]) -> bool:
-        """Call `run` when the program has sent what it had sent before this point of the tape; False: it has already.
+        """Call `run` when the program has sent all that it sent before this point of the tape. Return False if it has
+        sent that already.
 
-        The client did what it did because of that answer. The program may need more turns of its event loop for it
-        than on the tape, because a replay connects and sends through the system.
+        The client acted because of that answer. The program may need more turns of its event loop for it than on the
+        tape, because a replay connects and sends through the system.
 
-        An answer that has become shorter is complete after as many writes, and a redacted one may have any length.
+        The number of writes counts as well as the size: an answer may be shorter than on the tape, and a redacted
+        answer may have any length.
         """
         taped = self.crossing.taped
         if taped is None:
@@ -144,7 +146,7 @@ class TapedConnection(Adapter):
 
 
 class TapedConnectionOfThread(Adapter):
-    """The same, opened by a thread."""
+    """A connection that a thread of a replay opens."""
 
     __slots__ = ()
 
@@ -155,7 +157,7 @@ class TapedConnectionOfThread(Adapter):
 
 
 def taped_connection(crossing: Crossing) -> InboundConnection:
-    """The connection that a replay opens for this call."""
+    """Return the connection that a replay opens for this call."""
     taped = crossing.taped
     head = taped.head if taped is not None else None
     port = head.get("client_port") if isinstance(head, dict) else None
@@ -163,13 +165,13 @@ def taped_connection(crossing: Crossing) -> InboundConnection:
 
 
 def requests_in(data: bytes) -> list[str]:
-    """`POST /ask` for each HTTP request that begins in these bytes."""
+    """Return a name such as `POST /ask` for each HTTP request that begins in these bytes."""
     return [found.decode("ascii", "replace") for found in _REQUEST.findall(data)]
 
 
 def call_for(address: Any, worker: str | None = None) -> deck.Call:
-    """The call of a connection to this address of the program. `worker`: the lane that it belongs to, where several
-    processes accept from one listener. A replay of each of them must not open the connections of the others.
+    """Return the call of a connection to this address of the program. `worker` is its lane if several processes accept
+    from one listener: a replay of each process must not open the connections of the others.
     """
     name = f"connection to port {address[1]}"
     if worker is None:
@@ -178,7 +180,7 @@ def call_for(address: Any, worker: str | None = None) -> deck.Call:
 
 
 def loopback(address: Any) -> Any:
-    """The address by which this machine reaches a listener."""
+    """Return the address by which this machine reaches a listener."""
     return (_WILDCARDS.get(address[0], address[0]), *address[1:])
 
 

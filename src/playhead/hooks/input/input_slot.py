@@ -1,7 +1,8 @@
-"""The run's stdin in this process, and one read of it as a call. Knows its identity; not who reads it.
+"""Recognise the run's stdin in this process, and record a read of it as a call.
 
 A process of a run may have any stdin: a pipe from its parent, /dev/null, or the stdin that the person gave to the
-run. Only the last one is input to the run; the launcher passes on its kind, device and inode.
+run. Only the last one is input to the run; the launcher passes on its kind, device and inode. Knows the identity of
+stdin; does not know which functions read it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _watched: set[Recorder] = set()
 
 
 def begin(identity: str | None) -> None:
-    """Take over the identity of the run's stdin; None: this run's stdin is not recorded by its processes."""
+    """Set the identity of the run's stdin; None if the processes of this run do not record it."""
     global _kind, _place
     kind, device, inode = (identity or ":-1:-1").split(":")
     _kind, _place = kind, (int(device), int(inode))
@@ -61,7 +62,7 @@ def is_run_stdin(fd: int) -> bool:
 
 
 def deck_for_read() -> Deck | None:
-    """The deck that takes a read of the run's stdin; None: a read around this one is recorded."""
+    """Return the deck that records a read of the run's stdin; None if nothing records, or if an outer read does."""
     open_deck = deck.active()
     if open_deck is None or not open_deck.intercepts or open_deck.is_inside("input"):
         return None
@@ -69,14 +70,14 @@ def deck_for_read() -> Deck | None:
 
 
 def read(live: Callable[[], bytes], via: str) -> bytes:
-    """Read from the run's stdin: from `live`, or from the tape. `via` names the function of the program's."""
+    """Read from the run's stdin, with `live` or from the tape. `via` names the function that the program called."""
     open_deck = deck_for_read()
     if open_deck is None:
         return live()
     call = deck.Call(boundary="input", name=NAME, facts={"via": via})
     if _is_beside() and not open_deck.has_answer(call):
-        # A thread that waits for input beside the program. On the tape none came, so it waits; if nothing else
-        # is left to do, the replay notices.
+        # Not the main thread. On the tape no more input arrived, so the thread waits for ever. If the program has
+        # nothing else to do, the replay notices it.
         threading.Event().wait()
     data: bytes = open_deck.perform(call, ReadAdapter(live))
     return data
@@ -105,7 +106,7 @@ def _leave_all() -> None:
 
 
 class ReadAdapter(Adapter):
-    """One read: its data is the outcome, and none means the end of the input."""
+    """One read. Its outcome is the data; empty data is the end of the input."""
 
     __slots__ = ("_live",)
 
@@ -128,7 +129,7 @@ class ReadAdapter(Adapter):
         if taped is None:
             raise AssertionError("only a taped call is served")
         if taped.how == "left":
-            # The process ended while this thread waited for input: it waits again.
+            # The recorded process ended while this thread waited for input, so the thread waits for ever.
             threading.Event().wait()
         if isinstance(taped.error, BaseException):
             crossing.raised(taped.error)
@@ -138,7 +139,7 @@ class ReadAdapter(Adapter):
 
 
 def _start_anew() -> None:
-    _pending.clear()  # the parent's to report
+    _pending.clear()  # the parent reports them
 
 
 os.register_at_fork(after_in_child=_start_anew)

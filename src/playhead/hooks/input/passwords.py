@@ -1,6 +1,6 @@
-"""Passwords that a person types (`getpass`). The tape gets a placeholder, and a replay serves it.
+"""Record passwords that a person types (`getpass`) as a placeholder, which a replay serves.
 
-The password is a secret from then on: wherever the program sends it, the tape has the same placeholder.
+From then on the password is a known secret: wherever the program sends it, the tape has the same placeholder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from playhead.recording.crossing import Crossing
 
-# Served where nothing is redacted, and for passwords that are too short to be recognised again.
+# The placeholder if redaction is off, and for passwords that are too short to be recognised elsewhere.
 _PLACEHOLDER = "[redacted:password:00000000]"
 
 

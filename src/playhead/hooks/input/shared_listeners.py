@@ -1,8 +1,8 @@
-"""Listeners that several processes share: worker processes of gunicorn and uvicorn accept from a socket that their
-parent has bound, and the system decides which of them gets a connection.
+"""Separate listeners that several processes share. Worker processes of gunicorn and uvicorn accept from a socket that
+their parent has bound, and the system decides which of them gets a connection.
 
-In a replay each process gets a listener of its own under the same descriptor, so that each taped connection comes to
-the process that had it. Knows sockets; does not know who accepts or who connects.
+In a replay each process gets a separate listener under the same descriptor, so that each taped connection reaches the
+process that had it. Knows sockets; does not know the code that accepts or connects.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def is_shared(listener: Any) -> bool:
 
 
 def separate(listener: Any) -> Any:
-    """Put a listener of this process alone under the descriptor. Returns its address.
+    """Put a listener that only this process has under the descriptor. Return its address.
 
-    From here on this process may wait longer than others before the replay gives up: its parent ends it.
+    From here on this process may wait longer than others before the replay gives up, because its parent ends it.
     """
     time = virtual_time.active()
     if time is not None:

@@ -1,8 +1,8 @@
-"""Signals: when each handler of the program ran. Knows `signal`; not when a replay delivers one (`replay`).
+"""Record when each signal handler of the program runs. Knows `signal`; `replay` decides when a signal is delivered.
 
-An object of ours takes the place of each handler. The interpreter looks up its `__call__`, which notes the signal and
-returns the program's own handler. So the interpreter calls that handler itself: the handler sees the frame that was
-interrupted, and no frame of ours is in a traceback. `signal.signal` and `signal.getsignal` show the program's handlers.
+An object of ours replaces each handler. The interpreter looks up its `__call__`, which notes the signal and returns the
+program's own handler. So the interpreter calls that handler itself: the handler sees the frame that was interrupted,
+and no frame of ours is in a traceback. `signal.signal` and `signal.getsignal` return the program's handlers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NotedHandler:
-    """Takes the place of one handler."""
+    """Replaces one handler."""
 
     __slots__ = ("handler", "number")
 
@@ -42,8 +42,8 @@ class NotedHandler:
 
 
 def hook_handlers(module: ModuleType, patches: Patches) -> None:
-    """`module` is _signal: the handlers that are there already, above all that of Ctrl-C. Apart from `hook`: many
-    programs never import `signal`, and Ctrl-C interrupts them all the same.
+    """`module` is _signal. Replace the handlers that are already set, above all that of Ctrl-C. Separate from `hook`,
+    because Ctrl-C also interrupts the many programs that never import `signal`.
     """
     need(module, "signal", "getsignal", "valid_signals")
     if not _in_main_thread():
@@ -68,7 +68,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def hook_senders(module: ModuleType, patches: Patches) -> None:
-    """`module` is signal. In a replay the tape delivers what the program sends to itself."""
+    """`module` is signal. In a replay, the tape delivers the signals that the program sends to itself."""
     need(module, "ITIMER_REAL")
     _replace(
         module,
@@ -158,7 +158,7 @@ def _alarm(original: Callable[[int], int]) -> Callable[[int], int]:
 def _setitimer(original: Callable[..., Any], real_time: int) -> Callable[..., Any]:
     def setitimer(which: int, seconds: float, interval: float = 0.0, /) -> Any:
         head = order_slot.active()
-        # The other timers count the processor's time, which a replay does not control.
+        # The other timers count CPU time, which a replay does not control.
         if head is None or which != real_time:
             return original(which, seconds, interval)
         return head.signals.set_timer(seconds, interval)

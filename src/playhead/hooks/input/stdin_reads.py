@@ -1,4 +1,4 @@
-"""Reads of the run's stdin by Python: `sys.stdin`, `input()` and `os.read`. Knows Python's own streams.
+"""Record the reads of the run's stdin by `sys.stdin`, `input()` and `os.read`. Knows Python's own streams.
 
 `sys.stdin` is rebuilt on a subclass of `FileIO`: iteration, `readline` and `buffer.read` are C code that ends in
 `readinto` or `readall` of the raw file, so every way to read passes here. The objects above it have their usual types.
@@ -77,7 +77,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _rebuilt(old: io.TextIOWrapper) -> io.TextIOWrapper:
-    """As Python itself makes it at its start (`create_stdio` in pylifecycle.c)."""
+    """Make `sys.stdin` as Python does at its start (`create_stdio` in pylifecycle.c)."""
     raw = _RunStdin(_STDIN, "rb", closefd=False)
     raw.name = "<stdin>"
     made = io.TextIOWrapper(
@@ -92,7 +92,7 @@ def _rebuilt(old: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 def hook_builtins(module: ModuleType, patches: Patches) -> None:
-    """`input()` on a terminal reads past `sys.stdin`, in C."""
+    """Hook `input()`, which on a terminal reads in C and does not use `sys.stdin`."""
     need(module, "input")
     patches.replace(module, "input", like_builtin(_input))
 
@@ -112,7 +112,7 @@ def _input(original: Callable[..., str]) -> Callable[..., str]:
 
 
 def _typed_line(original: Callable[..., str], prompt: str) -> str:
-    """One line that a person types. The end of input is an empty read, as everywhere."""
+    """Read one line that a person types. The end of input is recorded as an empty read, as for other reads."""
     open_deck = input_slot.deck_for_read()
     if open_deck is None:
         return original(prompt)
@@ -132,8 +132,9 @@ def _typed_line(original: Callable[..., str], prompt: str) -> str:
 
 
 class _LineAdapter(input_slot.ReadAdapter):
-    """A line after a prompt. On two terminals Python prints the prompt past `sys.stdout`, so it is not part of the
-    recorded output; the outcome says which it was, and a replay does the same.
+    """Reads a line after a prompt. If stdin and stdout are terminals, Python does not print the prompt through
+    `sys.stdout`, so the prompt is not in the recorded output. The outcome says whether this was so, and a replay does
+    the same.
     """
 
     __slots__ = ("_prompt",)

@@ -1,8 +1,9 @@
-"""Connections that others open to a server that blocks: `socketserver`, and with it `http.server`, wsgiref and the
-development server of werkzeug (Flask); and those that a program accepts by `socket.accept`, as gunicorn does.
+"""Record the connections that clients open to a blocking server: `socketserver`, and with it `http.server`, wsgiref and
+the development server of werkzeug (Flask); and those that a program accepts with `socket.accept`, as gunicorn does.
 
-As `asyncio_servers`, but a thread of ours opens the taped connections in a replay, and the hooks of sockets
-(`hooks.stream.sockets`) report what the program receives and sends. Knows `socketserver.TCPServer` and `socket.accept`.
+Works like `asyncio_servers`, but in a replay a thread of ours opens the taped connections, and the hooks of sockets
+(`hooks.stream.sockets`) report the data that the program receives and sends. Knows `socketserver.TCPServer` and
+`socket.accept`.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ if TYPE_CHECKING:
     from playhead.recording.calls import Taped
     from playhead.recording.deck import Deck
 
-# By the id of a server.
+# Servers of `socketserver`, by the id of the server object.
 _followed: dict[int, _FollowedServer] = {}
 # Listeners from which the program accepts without a server of the standard library.
 _listeners: WeakKeyDictionary[Any, _FollowedServer] = WeakKeyDictionary()
-# Their connections have hooks of their own, or none that could be followed.
+# Modules whose connections have other hooks, or cannot be followed.
 _OTHER_SERVERS = frozenset(
     {"asyncio", "multiprocessing", "playhead", "socketserver", "ssl", "trio"}
 )
@@ -112,7 +113,7 @@ def _get_request(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def get_request(self: Any) -> Any:
         sock, address = original(self)
         followed = _followed.get(id(self))
-        # TLS: a replay would have to be a client that speaks it.
+        # TLS connections are left out: a replay would have to be a TLS client.
         if followed is not None and type(sock).__name__ != "SSLSocket":
             followed.accept(sock, address)
         return sock, address
@@ -148,7 +149,7 @@ class _BlockingConnection(InboundConnection):
 
 
 class _FollowedServer:
-    """A server whose connections are recorded; in a replay, who opens them."""
+    """Records the connections of one server; in a replay, opens them."""
 
     def __init__(self, open_deck: Deck, listener: Any) -> None:
         self._deck = open_deck
@@ -158,7 +159,7 @@ class _FollowedServer:
         self._expected: dict[int, InboundConnection] = {}
         is_shared = shared_listeners.is_shared(listener)
         self._call = call_for(self._address, self._lane.name if is_shared else None)
-        # Where a replay connects to.
+        # The address that a replay connects to.
         self.target = loopback(self._address)
         self._is_driven = False
 
@@ -170,9 +171,9 @@ class _FollowedServer:
 
     def start(self) -> None:
         """Let a thread of ours open the taped connections."""
-        # Below `threading`: it is not a thread of the program.
+        # Not with `threading`, because it is not a thread of the program.
         _thread.start_new_thread(self.drive, ())
-        # From here on the replay sees it, and waits for it (see `outside_activity`).
+        # Wait until it runs: from then on the replay sees the thread and waits for it (see `outside_activity`).
         while not self._is_driven:
             clock.sleep(0.000_5)
 
@@ -191,8 +192,8 @@ class _FollowedServer:
     def drive(self) -> None:
         """Open the taped connections and send what their clients sent, each at its place.
 
-        One thread for all of them: of several, one that is just starting would not wait for its place yet, and the
-        replay would pass it by.
+        One thread opens all of them. With several threads, one that is just starting would not wait for its place yet,
+        and the replay would pass that place.
         """
         self._is_driven = True
         lanes.current.set(self._lane)
@@ -215,7 +216,7 @@ class _TapedClient:
     def __init__(self, connection: InboundConnection, family: int, target: Any) -> None:
         self.connection = connection
         self._target = target
-        # The C type: its methods are not hooked, because this connection is no call of the program.
+        # The C type, whose methods are not hooked: this connection is not a call of the program.
         self._socket = _socket.socket(family, _socket.SOCK_STREAM)
 
     @property
@@ -226,7 +227,7 @@ class _TapedClient:
         return taped
 
     def steps(self) -> Iterator[tuple[int, int]]:
-        """When each action of the client happened, and its point."""
+        """Yield the time and the point of each action of the client."""
         taped = self._taped
         began = taped.began_ns
         yield began + int(taped.head_ns or 0), HEAD
@@ -253,7 +254,7 @@ class _TapedClient:
         _thread.start_new_thread(self._drain, ())
 
     def _drain(self) -> None:
-        """Read what the program answers; it is compared where the program writes it."""
+        """Read and drop the program's answers. They are compared where the program writes them."""
         with contextlib.suppress(OSError):
             while self._socket.recv(1024 * 1024):
                 continue

@@ -1,8 +1,8 @@
-"""MCP clients: every request of a session, where the session sends it. Knows `ClientSession` of mcp 1.x and
-2.x, and through it every framework that uses MCP; transports are in `mcp_transport`.
+"""Record and replay the requests of MCP clients, where a session sends them.
 
 A result is recorded as the JSON that the server sent, and validated again in a replay. The hints that a server
-gives with its tools (readOnlyHint, destructiveHint) become the effect of their calls.
+gives with its tools (readOnlyHint, destructiveHint) become the effect of their calls. Knows `ClientSession` of mcp 1.x
+and 2.x, and so covers every framework that uses it; transports are in `mcp_transport`.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _call(session: Any, method: str, params: Any) -> Call:
 
 
 def _dumped(model: Any, **how: bool) -> Any:
-    """A model as JSON for the wire. These are the library's own models: no code of the host runs."""
+    """Serialise a model to JSON as it is sent. The models are the library's own: no code of the program runs."""
     try:
         return model.model_dump(by_alias=True, mode="json", **how)
     except Exception:  # noqa: BLE001  not the model that we expect: recorded, but never served

@@ -1,8 +1,7 @@
-"""MCP's connections: stdio, SSE and streamable HTTP, where a client opens them. Knows transports; requests are
-in `mcp_client`.
+"""Record and replay the opening of MCP connections: stdio, SSE and streamable HTTP.
 
-Opening a connection is a call. A replay gives the client a pair of streams without a peer: `mcp_client` answers
-the requests above them, so that the server need not exist.
+Opening a connection is a call. A replay gives the client a pair of streams without a peer. `mcp_client` answers the
+requests above them, so that the server need not exist. Knows transports; requests are in `mcp_client`.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class _Connection(Adapter):
         self._inner: Any = None
         self._streams: Any = None
         self._crossing: Crossing | None = None
-        # In a replay: what the server wrote to stderr.
+        # In a replay: the taped output of the server to stderr.
         self._output: ServerOutput | None = None
 
     async def __aenter__(self) -> Any:
@@ -135,7 +134,7 @@ class _Peerless:
 
 
 def _request(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The identity of the server. Without headers, which hold secrets, and timeouts."""
+    """Return the identity of the server, without timeouts, and without headers, which hold secrets."""
     if name != "stdio_client":
         return {"url": str(args[0] if args else kwargs.get("url"))}
     server = args[0] if args else kwargs.get("server")

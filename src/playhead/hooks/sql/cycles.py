@@ -1,4 +1,4 @@
-"""A statement on its way: a call, from the first message of the client until the server is ready for the next one.
+"""Follow one SQL statement: a call from the client's first message until the server is ready for the next statement.
 
 Knows the messages of one statement and its taped answer; does not know sockets.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SqlError(Exception):
-    """The error of a server on the tape: SQLSTATE and message. The program gets the client's own exception."""
+    """Holds an error of the server for the tape: SQLSTATE and message. The program gets the client's own exception."""
 
 
 class Passing(Adapter):
@@ -44,7 +44,7 @@ class Cycle:
 
     def __init__(self, crossing: Crossing, waits_for: int, *, is_extended: bool = False) -> None:
         self.crossing = crossing
-        # How often the server will say that it is ready.
+        # How many messages "ready for the next statement" the server will still send.
         self.waits_for = waits_for
         self.error: dict[str, str] | None = None
         self.tag: str | None = None
@@ -57,7 +57,7 @@ class Cycle:
         self._reached = -1
 
     def points(self) -> Iterator[int]:
-        """The pieces of the taped answer that the client has got, and whose places it has not come to yet."""
+        """Yield the pieces of the taped answer that the client has received, but whose places it has not reached."""
         taped = self.crossing.taped
         if taped is None or not self.script or not self.position:
             return
@@ -89,7 +89,7 @@ class Cycle:
 
 
 def _script(taped: Taped) -> list[tuple[str, bytes, int]]:
-    """The lines of both sides in their order, each with the index of its piece on the tape."""
+    """Return the lines of both sides in their order, each with the index of its piece on the tape."""
     return [
         (piece.stream, line, index)
         for index, piece in enumerate(taped.pieces)

@@ -1,4 +1,4 @@
-"""The side of a relay that talks to a real server: pass messages on in both directions, and report them.
+"""Connect a relay to a real server: forward messages in both directions, and report them.
 
 Runs in the thread of the relay. Knows which statement an answer belongs to; `relay` has the client's side.
 """
@@ -25,10 +25,10 @@ READ = 262144
 
 
 class LiveSide(RelayState):
-    """Passes messages on between the client and the server."""
+    """Forwards messages between the client and the server."""
 
     def _relay(self) -> None:
-        """The thread of a live relay: pass messages on in both directions."""
+        """Forward messages in both directions. This is the thread of a live relay."""
         try:
             self._meet(accepted(self._listener))
             self._client.setblocking(False)
@@ -52,8 +52,8 @@ class LiveSide(RelayState):
             self.close()
 
     def _poll(self) -> list[int]:
-        """Wait; the descriptors that are ready. Nothing is sent before the other side takes it: a client that has
-        sent a long pipeline reads only afterwards.
+        """Wait, and return the descriptors that are ready. Also waits for a side that could not take all data yet: a
+        client that sends a long pipeline reads only after it has sent all of it.
         """
         poll = select.poll()
         poll.register(self._listener.fileno(), select.POLLIN)
@@ -63,16 +63,16 @@ class LiveSide(RelayState):
         return [descriptor for descriptor, _ in poll.poll()]
 
     def catch_up(self) -> None:
-        """In the client's thread: take what it has sent so far."""
+        """Forward the messages that the client has sent so far. Called in the client's thread."""
         if self._server is not None and not self.is_closed:
             with self._lock:
                 try:
                     self._pass_requests()
                 except OSError:
-                    return  # the relay's own thread reports it
+                    return  # the thread of the relay reports it
 
     def _pass_requests(self) -> bool:
-        """Return whether the client is still there."""
+        """Forward messages of the client. Return whether it is still connected."""
         self._to_client.flush()
         try:
             data = self._client.recv(READ)
@@ -83,7 +83,7 @@ class LiveSide(RelayState):
         return bool(data)
 
     def _pass_answers(self) -> bool:
-        """Return whether the server is still there."""
+        """Forward messages of the server. Return whether it is still connected."""
         self._to_server.flush()
         try:
             data = self._server.recv(READ)
@@ -116,7 +116,7 @@ class LiveSide(RelayState):
                 ended.append(self._flight.popleft())
         if self._flight:
             self._write(self._flight[0], lines)
-        # Before the client can have it: it ends its calls when it has read their answers.
+        # Before the client gets the answers: when it has read them, it ends the calls that are finished.
         self._finished.extend(one for one in ended if not one.is_left)
         self._to_client.send(b"".join(out))
         return True
@@ -126,7 +126,7 @@ class LiveSide(RelayState):
             self._context.copy().run(cycle.crossing.chunk, b"".join(lines), "received")
 
     def _notice(self) -> None:
-        """The server sends something although the client has not asked: a call of its own."""
+        """Begin a call for a message that the server sends without a request of the client."""
         open_deck = self._context.copy().run(deck.active)
         if open_deck is not None:
             perform = self._context.copy().run
@@ -134,7 +134,7 @@ class LiveSide(RelayState):
             self._flight.append(Cycle(crossing, 0))
 
     def _settle_late(self) -> None:
-        """End calls whose client did not come back for them."""
+        """End finished calls that the client has not ended itself."""
         while self._finished:
             try:
                 cycle = self._finished.popleft()
@@ -183,7 +183,7 @@ def accepted(listener: Any) -> Any:
 
 
 def start_thread(function: Any) -> None:
-    # Below `threading`: it has no lane, and the program's threads keep their numbers.
+    # Not with `threading`: this thread has no lane, and the program's threads keep their numbers.
     monkey: Any = sys.modules.get("gevent.monkey")
     start = (
         _thread.start_new_thread

@@ -1,4 +1,4 @@
-"""Send without waiting: what the other side does not take yet is kept."""
+"""Send without blocking, and buffer the data that the other side does not take yet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _AT_ONCE = 65536
-# What a connection without blocking raises, plain or TLS.
+# The errors of a non-blocking connection, plain or TLS, that is not ready.
 NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -29,7 +29,7 @@ class Outlet:
         self.flush()
 
     def flush(self) -> bool:
-        """Send what can be sent; return whether anything was."""
+        """Send as much of the buffer as the other side takes. Return whether anything was sent."""
         has_sent = False
         while self._left:
             try:

@@ -1,7 +1,7 @@
-"""The messages of the PostgreSQL protocol, version 3: cut them out of a stream, and turn them into JSON and back.
+"""Split a stream into messages of the PostgreSQL protocol, version 3, and convert them to JSON and back.
 
-Pure. Answers are stored as JSON and not as bytes, for two reasons: people read tapes, and redaction changes the
-length of a value, which the bytes of a message repeat.
+Pure. The tape has answers as JSON and not as bytes, for two reasons: people read tapes, and redaction may change the
+length of a value, while the bytes of a message include that length.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WITH_FIELDS = (b"E", b"N")
 
 
 class Cutter:
-    """Cuts a stream into messages. `take_startup` first, where the stream is that of a client."""
+    """Splits a stream into messages. For the stream of a client, call `take_startup` first."""
 
     def __init__(self) -> None:
         self.rest = bytearray()
@@ -36,7 +36,7 @@ class Cutter:
         self.rest += data
 
     def take(self) -> Message | None:
-        """The next whole message."""
+        """Remove and return the next complete message; None if there is none yet."""
         rest = self.rest
         if len(rest) < 5:
             return None
@@ -48,7 +48,9 @@ class Cutter:
         return message
 
     def take_startup(self) -> tuple[int, bytes] | None:
-        """The first message of a client has no type: its code, and the content. ValueError: this is not PostgreSQL."""
+        """Return the code and content of the client's first message, which has no type; None if it is incomplete.
+        Raise ValueError if this is not the PostgreSQL protocol.
+        """
         rest = self.rest
         if len(rest) < 8:
             return None
@@ -63,8 +65,8 @@ class Cutter:
 
 
 def without_binding(message: Message) -> Message:
-    """A server's message without the offer to bind the login to the TLS connection. That connection is the relay's, and
-    a client without TLS takes the offer for an attack.
+    """Remove the offer to bind the login to the TLS connection from a server's message. The relay owns that
+    connection, and a client without TLS takes the offer for an attack.
     """
     kind, content = message
     if kind != b"R" or content[:4] != b"\0\0\0\x0a":
@@ -83,7 +85,7 @@ def startup(code: int, content: bytes = b"") -> bytes:
 
 
 def parameters_of(content: bytes) -> dict[str, str]:
-    """The parameters of a startup message: user, database and settings."""
+    """Return the parameters of a startup message: user, database and settings."""
     words = content.split(b"\0")
     pairs = zip(words[::2], words[1::2], strict=False)
     return {text(name): text(value) for name, value in pairs if name}
@@ -94,7 +96,7 @@ def text(raw: bytes) -> str:
 
 
 def value_of(raw: bytes | None) -> Any:
-    """Bytes as text where that is the same, else as base64."""
+    """Return bytes as text if they are valid UTF-8, else as base64."""
     if raw is None:
         return None
     try:
@@ -110,7 +112,7 @@ def raw_of(value: Any) -> bytes | None:
 
 
 def to_line(message: Message) -> bytes:
-    """One message of a server as a line of JSON."""
+    """Serialise one message of a server as a line of JSON."""
     kind, content = message
     told: Any
     if kind == b"D":
@@ -128,7 +130,7 @@ def to_line(message: Message) -> bytes:
 
 
 def from_line(line: bytes) -> Message:
-    """The message of a line. ValueError: it is not one."""
+    """Parse a line of JSON into a message. Raise ValueError if it is not one."""
     told = json.loads(line)
     if not isinstance(told, dict) or len(told) != 1:
         raise ValueError("a message has one type")
@@ -146,7 +148,7 @@ def from_line(line: bytes) -> Message:
 
 
 def fields(content: bytes, at: int = 0) -> list[bytes | None]:
-    """The values of a row, or the parameters of a statement: a count, then a length and bytes for each."""
+    """Parse the values of a row, or the parameters of a statement: a count, then a length and bytes for each."""
     (count,) = struct.unpack_from("!H", content, at)
     at += 2
     found: list[bytes | None] = []
@@ -162,7 +164,7 @@ def fields(content: bytes, at: int = 0) -> list[bytes | None]:
 
 
 def error_fields(content: bytes) -> dict[str, str]:
-    """The fields of an error or a notice by their letters: S severity, C SQLSTATE, M message."""
+    """Return the fields of an error or a notice by their letters: S severity, C SQLSTATE, M message."""
     parts = [one for one in content.split(b"\0") if one]
     return {text(one[:1]): text(one[1:]) for one in parts}
 

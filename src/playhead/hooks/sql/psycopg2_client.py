@@ -1,8 +1,8 @@
-"""psycopg2: its connections go through a relay.
+"""Route the connections of psycopg2 through a relay.
 
 Knows `psycopg2._connect`, which gets the connection string, and the methods of connections and cursors that wait for
-the server. They are C and wait there, so a relay has a thread, also where it is served; the methods are wrapped so
-that answers reach the program at their places.
+the server. These methods wait in C, so a relay needs a thread, even one that is served from the tape. They are wrapped
+so that answers reach the program at their places.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _method(original: Any, is_of_cursor: bool) -> Callable[..., Any]:
             raise
         except BaseException:
             with contextlib.suppress(StopIteration):
-                relay.settle()  # the problem of a replay comes first
+                relay.settle()  # raises a problem of the replay first
             raise
         relay.settle()
         return result

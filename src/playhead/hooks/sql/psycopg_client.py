@@ -1,8 +1,8 @@
-"""psycopg 3, sync and async, in C and in Python: its connections go through a relay.
+"""Route the connections of psycopg 3 through a relay: sync and async, with its C and its Python implementation.
 
-Knows `psycopg.generators.connect`, which gets the connection string, and the functions of `psycopg.waiting`, by which
-all of psycopg waits. Operations of psycopg are generators that yield when they have to wait for the descriptor. With a
-served connection there is nothing to wait for: the generator is continued as soon as the relay has answered.
+Operations of psycopg are generators that yield when they have to wait for the descriptor. A served connection does not
+wait: the generator is continued as soon as the relay has answered. Knows `psycopg.generators.connect`, which gets the
+connection string, and the functions of `psycopg.waiting`, in which all of psycopg waits.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from playhead.hooks.sql.upstream import PostgresTarget
 
 _MOST_ROUNDS = 3
-# psycopg's numbers for what an operation waits for, and what is ready.
+# psycopg's numbers for the events that an operation waits for, and for those that are ready.
 _WRITE, _BOTH = 2, 3
-# By the descriptor that libpq waits for.
+# The relays, by the descriptor that libpq waits for.
 _relays: dict[int, Relay] = {}
 
 _OF_THE_RELAY = re.compile(
@@ -58,8 +58,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def relayed(
     given: dict[str, Any], library: str, *, inline: bool
 ) -> tuple[Relay, dict[str, Any]] | None:
-    """A relay for these parameters, and the parameters that lead to it; None: nothing records, or no relay can
-    reach this server.
+    """Return a relay for these parameters, and the parameters that connect to the relay; None if nothing records, or
+    if no relay can reach this server.
     """
     open_deck = deck.active()
     if open_deck is None or open_deck.is_inside("sql"):
@@ -74,8 +74,8 @@ def relayed(
 
 
 def _redirected(given: dict[str, Any], target: PostgresTarget, relay: Relay) -> dict[str, Any]:
-    """Everything is as it was, but for the way to the server. An empty address, not none: the environment may
-    have one.
+    """Return the parameters with the relay as the server. Sets an empty address, because libpq would take a missing
+    one from the environment.
     """
     changed = {k: v for k, v in given.items() if not k.startswith("ssl") and k != "requirepeer"}
     changed.update(host=relay.host, hostaddr="", port=str(target.servers[0].port))
@@ -86,7 +86,7 @@ def _redirected(given: dict[str, Any], target: PostgresTarget, relay: Relay) -> 
 
 
 def plain_words(message: str, relay: Relay) -> str:
-    """An error of libpq with the address that the program knows."""
+    """Return an error message of libpq with the address of the real server, which the program knows."""
     server = relay.target.servers[0]
     where = (
         f'on socket "{server.shown()}"'
@@ -101,7 +101,7 @@ def plain_words(message: str, relay: Relay) -> str:
 
 
 def explain(error: Any, relay: Relay) -> None:
-    """The client could not connect: put the address that the program knows into its error."""
+    """Put the address of the real server into the error of a client that could not connect, and report the error."""
     error.args = tuple(
         plain_words(one, relay) if isinstance(one, str) else one for one in error.args
     )
@@ -276,8 +276,9 @@ def _wait_conn_async(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _steady(gen: Any) -> Generator[Any, Any, Any]:
-    """The operation, but where it can write or read, it writes. In a pipeline psycopg reads answers that have come by
-    chance while it sends, and prepares statements or not depending on them: a replay could not repeat that.
+    """Drive an operation so that it writes whenever it waits to write or to read. In a pipeline psycopg would read the
+    answers that happen to arrive while it sends, and they decide whether it prepares statements: a replay could not
+    repeat that.
     """
     ready = None
     try:
@@ -289,7 +290,7 @@ def _steady(gen: Any) -> Generator[Any, Any, Any]:
 
 
 class _Driven:
-    """An operation of psycopg, continued as often as a relay has something for it."""
+    """An operation of psycopg that is continued each time a relay has data for it."""
 
     def __init__(self, gen: Any, relays: list[Relay]) -> None:
         self._gen = gen
@@ -300,19 +301,19 @@ class _Driven:
         self.is_over = False
 
     def first(self) -> Any:
-        """Start the operation, and return the first descriptor and event that it waits for; None: it is over."""
+        """Start the operation, and return the first descriptor and event that it waits for; None if it is over."""
         self._step(None)
         return None if self.is_over else self._asked
 
     def run(self) -> bool:
-        """Continue until the operation is over, or waits for something that does not come; which of them."""
+        """Continue until the operation is over, or no relay has more data for it. Return whether it is over."""
         if self._asked is None and not self.is_over:
             self._step(None)
         idle = 0
         while not self.is_over and idle < _MOST_ROUNDS:
             moved = sum(one.pump() for one in self.relays) > 0
             idle = 0 if moved else idle + 1
-            # Ready for what it waits for: psycopg uses the same numbers for both.
+            # Report the awaited event as ready: psycopg uses the same numbers for both.
             asked = self._asked[1] if isinstance(self._asked, tuple) else self._asked
             self._step(_WRITE if asked == _BOTH else asked)
         for one in self.relays:
@@ -320,7 +321,7 @@ class _Driven:
         return self.is_over
 
     def rest(self) -> Generator[Any, Any, Any]:
-        """The operation from here on, for a function that waits for real."""
+        """Yield the rest of the operation to a function that waits for real."""
         while not self.is_over:
             ready = yield self._asked
             self._step(ready)

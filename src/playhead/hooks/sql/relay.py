@@ -1,17 +1,17 @@
-"""A relay between libpq and the server: it speaks PostgreSQL's protocol on both sides, and each statement that passes
-is a call of the boundary `sql`.
+"""Relay PostgreSQL's protocol between libpq and the server; each statement is a call of the boundary `sql`.
 
-libpq is a C library with a socket of its own, so Python's socket hooks do not see it. Its connection string is the one
-thing that it takes from Python. A hook replaces the address in it by that of a relay in the same process: an abstract
-Unix socket. A recorded statement goes on to the real server; a served one is answered from the tape. So the client
-runs as it is, whatever its version: types, errors with SQLSTATE, notices, COPY, cursors and pipelines are its own.
+libpq is a C library that opens its own socket, so Python's socket hooks do not see it. But it takes its connection
+string from Python. A hook replaces the address in that string by the address of a relay in the same process, an
+abstract Unix socket. The relay forwards a recorded statement to the real server, and answers a served one from the
+tape. So any version of the client runs unchanged: types, errors with SQLSTATE, notices, COPY, cursors and pipelines
+are its own.
 
 The login is not on the tape: a replay needs no password.
 
-Threads: a live relay has a thread of its own, because the client may wait in C. A served one is driven by the waiting
-functions of the client where these are Python (`pump`), else by a thread. Either way calls are made in a copy of the
-client's context, which has its lane, and end in the client's own thread (`settle`), so that they have their place in
-the order there.
+Threads: a live relay has its own thread, because the client may wait in C. A served relay is driven by the client's
+waiting functions if these are in Python (`pump`), else by a thread. In both cases calls are made in a copy of the
+client's context, which has its lane. They end in the client's own thread (`settle`), where they have their place in
+the order.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 # Data, end and failure of a COPY.
 _OF_COPY = (b"d", b"c", b"f")
-# Of a statement that the client has not finished: it cannot be answered in full.
+# Added to `waits_for` of a statement that the client has not finished: the server cannot answer it completely yet.
 _OPEN = 1 << 30
-# Settings that say how to reach the server, and secrets: a replay may have others.
+# Secrets, and settings for reaching the server. They may differ in a replay.
 _NOT_COMPARED = (
     "host",
     "hostaddr",
@@ -63,7 +63,7 @@ _numbers = iter(range(1, sys.maxsize))
 
 
 class Relay(LiveSide, ServedSide):
-    """One connection of a client. `inline`: the client calls `pump`; otherwise a served relay has a thread."""
+    """One connection of a client. If `inline`, the client calls `pump`; otherwise a served relay has a thread."""
 
     def __init__(
         self, open_deck: Deck, target: PostgresTarget, library: str, *, inline: bool
@@ -87,15 +87,15 @@ class Relay(LiveSide, ServedSide):
         self._is_logged_in = False
         self._batch: list[Message] = []
         self._statements = Statements()
-        # Statements that the server has not answered yet, in their order; and whether the last of them has messages
-        # to come: it was flushed, not finished.
+        # Statements that the server has not answered yet, in their order; and whether the client will send more
+        # messages of the last one, because it has flushed but not finished it.
         self._flight: deque[Cycle] = deque()
         self._is_open = False
         self._finished: deque[Cycle] = deque()
         self._status = b"I"
         self._count = 0
         self.is_closed = False
-        # What stopped a replay: the client cannot raise it, because it waits in C.
+        # The error that stopped a replay. It is kept for later, because the client waits in C and cannot raise it.
         self.problem: BaseException | None = None
         self.enter(3)
         kept = {name: value for name, value in target.settings.items() if name not in _NOT_COMPARED}
@@ -116,15 +116,17 @@ class Relay(LiveSide, ServedSide):
         self._to_client = Outlet(client)
 
     def enter(self, depth: int = 2) -> None:
-        """The client is about to send something: calls are made in its context. A pipeline does not wait for its
-        answers, so another thread may have sent something just before: that belongs to the other thread.
+        """Use the context of this thread for calls from here on, because the client is about to send.
+
+        A pipeline does not wait for its answers, so another thread may have sent something just before. That is
+        taken first, in the context of the other thread.
         """
         self.catch_up()
         self._context = contextvars.copy_context()
         self._at = where.asked(depth)
 
     def settle(self) -> None:
-        """The client has its answers: they end here, each at its place in the order."""
+        """End the calls whose answers the client has received, each at its place in the order."""
         self.catch_up()
         while (cycle := self._next_finished()) is not None:
             if cycle.script is not None:
@@ -152,8 +154,8 @@ class Relay(LiveSide, ServedSide):
 
     @contextmanager
     def carrying(self) -> Iterator[None]:
-        """The client waits for its server: timers that it sets for that are none of the program's, and a replay
-        does not set them.
+        """Mark the time in which the client waits for its server. Timers that it sets meanwhile are not the
+        program's, and a replay does not set them.
         """
         token = lanes.inside.set((*lanes.inside.get(), self._call))
         try:
@@ -162,14 +164,16 @@ class Relay(LiveSide, ServedSide):
             lanes.inside.reset(token)
 
     def leave(self) -> None:
-        """The client was cancelled while it waited."""
+        """Report the open calls as left: the client was cancelled while it waited."""
         for cycle in list(self._flight):
             if not cycle.is_left:
                 cycle.is_left = True
                 cycle.crossing.left()
 
     def give_up(self, words: str) -> None:
-        """The client could not log in, for a reason of its own: a password that it lacks. A replay says the same."""
+        """Record that the client itself could not log in, for example because it has no password. A replay raises the
+        same error.
+        """
         if self.is_served or self._is_logged_in or not self._flight:
             return
         cycle = self._flight.popleft()
@@ -180,7 +184,7 @@ class Relay(LiveSide, ServedSide):
 
     @property
     def left(self) -> Crossing | None:
-        """The call that the client waits for, and that it left on the tape."""
+        """The call that the client waits for if the client left that call on the tape."""
         for cycle in self._flight:
             taped = cycle.crossing.taped
             if taped is not None and taped.how == "left" and not cycle.is_left:
@@ -195,7 +199,7 @@ class Relay(LiveSide, ServedSide):
 
     def _next_finished(self) -> Cycle | None:
         try:
-            return self._finished.popleft()  # two threads may come here
+            return self._finished.popleft()  # two threads may call this
         except IndexError:
             return None
 
@@ -210,13 +214,13 @@ class Relay(LiveSide, ServedSide):
         )
 
     def _take(self, data: bytes) -> None:
-        """Bytes of the client."""
+        """Take bytes of the client."""
         self._from_client.feed(data)
         if self._server is None and not self._is_logged_in:
             self._log_in()
             return
         if not self._is_logged_in:
-            # Passwords: past the tape.
+            # The login has passwords: forward it without recording it.
             self._to_server.send(bytes(self._from_client.rest))
             self._from_client.rest.clear()
             return
@@ -244,7 +248,7 @@ class Relay(LiveSide, ServedSide):
             self._log_in_live(code, content)
 
     def _hand_on(self, batch: list[Message]) -> None:
-        """The client has sent something that the server answers."""
+        """Record a batch of messages that the server answers, and forward or serve it."""
         if batch[-1][0] == b"X":
             if self._server is not None:
                 self._to_server.send(b"".join(map(pgwire.packed, batch)))
@@ -252,8 +256,8 @@ class Relay(LiveSide, ServedSide):
         steps = self._described(batch)
         answers = sum(kind in ANSWERED for kind, _ in batch)
         cycle = self._flight[-1] if self._flight else None
-        # More of the same statement: of a COPY, or after a flush. Whether the server has answered by then is chance,
-        # and must not decide what a call is.
+        # More messages of the same statement, in a COPY or after a flush, belong to the same call. Whether the server
+        # has already answered is a matter of timing, and must not decide where a call ends.
         if cycle is not None and not cycle.is_left and (self._is_open or batch[0][0] in _OF_COPY):
             if answers and cycle.waits_for >= _OPEN:
                 cycle.waits_for -= _OPEN
@@ -271,14 +275,14 @@ class Relay(LiveSide, ServedSide):
             self._to_server.send(b"".join(map(pgwire.packed, batch)))
 
     def _described(self, batch: list[Message]) -> list[dict[str, Any]]:
-        """Return the steps of these messages. Recording fails open: messages of an unknown form are passed on, too."""
+        """Return the steps of these messages. Recording fails open: messages of an unknown form are forwarded, too."""
         try:
             return self._statements.steps(batch)
         except (struct.error, ValueError, IndexError):
             return [{"messages": pgwire.text(b"".join(kind for kind, _ in batch))}]
 
     def _begin(self, steps: list[dict[str, Any]], answers: int, *, is_extended: bool) -> None:
-        """A statement begins: a call."""
+        """Begin a statement, which is a call."""
         open_deck = self._context.copy().run(deck.active)
         if open_deck is None:
             return

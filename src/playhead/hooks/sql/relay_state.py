@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RelayState:
-    """`Relay` sets the attributes, and has the bodies of the methods."""
+    """Declares the attributes and methods that both sides use. `Relay` sets and implements them."""
 
     target: PostgresTarget
     is_closed: bool

@@ -1,6 +1,6 @@
-"""The side of a relay that answers from the tape.
+"""Answer the client of a relay from the tape.
 
-Runs in the client's thread (`pump`), or in a thread of its own where the client waits in C. `relay` has the rest.
+Runs in the client's thread (`pump`), or in a separate thread if the client waits in C. `relay` has the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class ServedSide(RelayState):
     """Answers the client from the tape."""
 
     def notified(self) -> bool:
-        """Return whether the tape has a message here that the server sent on its own accord, and serve it."""
+        """Serve a message that the server sent without a request, if the tape has one here. Return whether it has."""
         if self._flight or self.is_closed:
             return False
         call = self._notification()
@@ -32,7 +32,7 @@ class ServedSide(RelayState):
         return True
 
     def pump(self) -> bool:
-        """Answer what the client has sent so far. Returns whether anything was sent."""
+        """Answer the messages that the client has sent so far. Return whether any data was sent or received."""
         if self._client is None:
             try:
                 client = accepted(self._listener)
@@ -57,7 +57,7 @@ class ServedSide(RelayState):
         return moved
 
     def _answer_cancels(self) -> None:
-        """A request to cancel comes on a connection of its own, which the server closes."""
+        """Answer a request to cancel. It arrives on a separate connection, which the server closes."""
         if not self._is_cancelled:
             if self._cancelling is None:
                 try:
@@ -79,7 +79,7 @@ class ServedSide(RelayState):
             self._flight.clear()
 
     def await_cancel(self) -> None:
-        """For clients that wait in C until their request to cancel is read: libpq before 17."""
+        """Read a request to cancel in a thread, for clients that wait for that in C: libpq before 17."""
         start_thread(self._await_cancel)
 
     def _await_cancel(self) -> None:
@@ -94,7 +94,7 @@ class ServedSide(RelayState):
             return
 
     def _serve(self) -> None:
-        """The thread of a relay whose client waits in C."""
+        """Answer the client. This is the thread of a relay whose client waits in C."""
         try:
             self._meet(accepted(self._listener))
             while not self.is_closed and (data := self._client.recv(READ)):
@@ -137,7 +137,9 @@ class ServedSide(RelayState):
             self._end(cycle)
 
     def _expect(self, cycle: Cycle, line: bytes) -> None:
-        """The client sends more within a statement: a Divergence, if the tape has something else."""
+        """Compare further messages of a statement with the tape, and play the answer. Raise a Divergence if they
+        differ.
+        """
         crossing, script = cycle.crossing, cycle.script or []
         redactor = crossing.deck.recorder.redactor
         for one in line.splitlines(keepends=True):

@@ -25,14 +25,14 @@ _TABLE = re.compile(
 # SQLAlchemy puts the address of an object into the names of its server-side cursors.
 _ADDRESS = re.compile(r"\bc_[0-9a-f]{9,16}_(?=[0-9a-f]+\b)")
 
-# Messages after which the server answers: what was sent up to here belongs together.
+# Messages after which the server answers. The messages up to one of these are a batch.
 ENDS = frozenset({b"Q", b"S", b"H", b"F", b"c", b"f", b"d", b"X"})
 # Messages that the server answers with "ready for the next one".
 ANSWERED = frozenset({b"Q", b"S", b"F"})
 
 
 class Statements:
-    """The statements of one connection. Prepared ones have names, by which they are executed later."""
+    """The statements of one connection. The client executes prepared statements by their names later."""
 
     def __init__(self) -> None:
         self._prepared: dict[bytes, str] = {}

@@ -23,7 +23,7 @@ else:
     ssl = Later("ssl")
 
 _FOLDERS = ("/var/run/postgresql", "/tmp")  # noqa: S108  where servers have their sockets
-# Settings that the relay cannot keep: such a connection is left alone, and makes the run partial.
+# Settings that the relay does not support. A connection with one of them is left alone, and makes the run partial.
 _BEYOND_US = ("service", "channel_binding", "gssencmode", "sslcrl", "sslcrldir", "require_auth")
 _HARMLESS = {
     "channel_binding": ("prefer", "disable"),
@@ -84,7 +84,7 @@ class PostgresTarget(NamedTuple):
 
 
 def target_of(given: Mapping[str, Any]) -> PostgresTarget | str:
-    """The target of these parameters and of the environment; or why a relay cannot reach it."""
+    """Return the target of these parameters and of the environment, or the reason why a relay cannot reach it."""
     settings = {
         name: os.environ[variable]
         for name, variable in _VARIABLES.items()
@@ -113,7 +113,7 @@ def _folder(port: int) -> str:
 
 
 def connect(target: PostgresTarget) -> tuple[Any, PostgresServer]:
-    """A connected socket, plain or TLS, to the first server that answers. OSError: none does."""
+    """Return a connected socket, plain or TLS, to the first server that answers. Raise OSError if none does."""
     problem: OSError | None = None
     timeout = float(target.settings.get("connect_timeout") or 0) or None
     for server in target.servers:
@@ -195,7 +195,9 @@ def _context(mode: str, settings: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def password_of(target: PostgresTarget) -> str | None:
-    """The password in the password file, which libpq finds by the server's name: the relay has another one."""
+    """Return the password from the password file. libpq looks it up by the server's name, and would look for the
+    relay's.
+    """
     path = target.settings.get("passfile") or os.path.expanduser("~/.pgpass")
     try:
         if os.stat(path).st_mode & (stat.S_IRWXG | stat.S_IRWXO):

@@ -24,7 +24,7 @@ from playhead.recording.recorder import Recorder
 
 LARGEST = 32 * 1024 * 1024
 
-# The main file, and what SQLite keeps beside it: without them the last transactions are missing.
+# The main file, and the files that SQLite keeps beside it: without these the last transactions are missing.
 _SUFFIXES = ("", "-wal", "-journal")
 
 _listening = False
@@ -63,7 +63,7 @@ def _connecting(recorder: Recorder, database: Any) -> None:
 
 
 def path_of(database: Any) -> str | None:
-    """The path of the database; None: it has none (in memory, or a temporary database)."""
+    """Return the path of the database; None if it has none (in memory, or a temporary database)."""
     try:
         name = os.fsdecode(database)
     except TypeError:  # not a name: sqlite3 will say so itself

@@ -1,8 +1,8 @@
-"""SQLite from several threads: which thread changes or reads a database when.
+"""Keep the order in which several threads execute SQLite statements.
 
-Threads that share a database file wait for each other inside SQLite, in C. So the order of their statements is noted
-here, when each is done. In a replay a thread begins a statement when it was done then, and so never finds the
-database locked by a thread that came later.
+Threads that share a database file wait for each other inside SQLite, in C. So the order is that in which their
+statements are done. In a replay a thread begins a statement at the place where it was done in the recorded run. So it
+never finds the database locked by a thread that came later.
 
 Knows the connections and cursors of `sqlite3`; libraries on top of it (aiosqlite, SQLAlchemy) end there.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _STATEMENTS = ("execute", "executemany", "executescript")
 _ENDS = ("commit", "rollback", "__exit__")
-# Threads that are in a statement: some versions of Python have a connection call its cursor's method.
+# Threads that are in a statement. In some versions of Python, a connection's method calls that of its cursor.
 _busy: set[int] = set()
 
 

@@ -1,4 +1,4 @@
-"""State stores that a program names: `playhead.watch`. Takes snapshots at both ends of a run, and records
+"""Record a state store that the program names (`playhead.watch`): snapshots at the start and the end of a run, and
 every mutation between them as a call. Knows objects with methods; database files are in `sqlite_files`.
 """
 
@@ -72,8 +72,8 @@ class Watch:
         self._on = True
         # The methods that change the store, as they were.
         self._originals: dict[str, Callable[..., Any]] = {}
-        # Whether a replay served a mutation that could not be made on the store as well: then the content of
-        # the store at the end says nothing.
+        # Whether a replay served a mutation that it could not repeat on the store. Then the store's content at the
+        # end cannot be compared.
         self._is_behind = False
 
     def snapshot(self, when: str = "now") -> None:
@@ -104,7 +104,7 @@ class Watch:
         self.unwatch()
 
     def _begin(self) -> Deck | None:
-        """Take the first snapshot in each run that uses the store; the deck, if there is one."""
+        """Take the first snapshot in each run that uses the store. Return the deck, if there is one."""
         open_deck = deck.declared()
         if open_deck is not None and open_deck.recorder not in self._begun:
             recorder = open_deck.recorder
@@ -162,7 +162,7 @@ class Watch:
         self._hooked.append((owner, method, own, made))
 
     def _on_class(self, owner: type, method: str) -> Any:
-        """A wrapper on the class, which records this store alone and passes other instances through."""
+        """Wrap the method on the class. The wrapper records only this store, and passes other instances through."""
         original = getattr(owner, method)
 
         @wraps(original)
@@ -208,8 +208,8 @@ class Watch:
         return self._on and recorder in self._begun
 
     def apply(self, method: str, arguments: dict[str, Any]) -> Any:
-        """Make a mutation that another worker made on the tape, and do not record it. Its result; UNKNOWN: it has
-        none.
+        """Make a mutation that another worker made on the tape, and do not record it. Return its result, or UNKNOWN if
+        it has none.
         """
         original = self._originals.get(method)
         if original is None:
@@ -220,7 +220,7 @@ class Watch:
     def _repeat(
         self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Change the store as it was changed then. The answer, or the error, is that of the tape."""
+        """Make the mutation again on the store. Ignore its error: the program gets the result or error of the tape."""
         token = _applying.set(True)
         made: Any = UNKNOWN
         try:
@@ -259,7 +259,7 @@ class _Mutation(Adapter):
     def serve(self, crossing: Crossing) -> Any:
         taped = crossing.taped
         if taped is not None and taped.is_alone:
-            # It made no calls of its own, so it can be made again: the store is then what it was then.
+            # The mutation made no calls, so it can be made again. The store then has the recorded content.
             self._watch._repeat(self._method, self._args, self._kwargs)
         else:
             self._watch._is_behind = True
@@ -267,7 +267,7 @@ class _Mutation(Adapter):
 
 
 def _runs_through(coroutine: Any) -> bool:
-    """Run a coroutine to its end; False: it waits for something, and is closed there."""
+    """Run a coroutine to its end. If it waits for something, close it and return False."""
     try:
         coroutine.send(None)
     except StopIteration:
@@ -279,7 +279,7 @@ def _runs_through(coroutine: Any) -> bool:
 def _unbound(
     method: Callable[..., Any], arguments: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The inverse of `binder`: arguments by name as a call has them."""
+    """Turn arguments by name into positional and keyword arguments: the inverse of `binder`."""
     left = dict(arguments)
     args: list[Any] = []
     for name, parameter in inspect.signature(method).parameters.items():
@@ -293,7 +293,7 @@ def _unbound(
 
 
 def watch_of_store(name: str, recorder: Recorder) -> Watch | None:
-    """The store of this name in the run of this recorder."""
+    """Return the store of this name in the run of this recorder."""
     return next(
         (one for one in list(_watches) if one.name == name and one.has_begun(recorder)), None
     )

@@ -1,4 +1,4 @@
-"""Files that the program is about to write, announced to the process that watches the workspaces.
+"""Announce files that the program is about to write to the process that watches the workspaces.
 
 A file outside the workspaces is copied before the program can change it: a replay runs the program's own code
 again, and must find the file as the recording found it. From then on it is watched like a workspace, so that a
@@ -39,7 +39,7 @@ else:
     chosen_files = Later("playhead.workspace.chosen_files")  # for a file that is copied
 
 LARGEST = 32 * 1024 * 1024
-# A program that writes more files than this elsewhere (a cache, a download) is not replayed by them.
+# How many files outside the workspaces are copied. More are a cache or a download, which a replay does not need.
 _MOST = 500
 _MOST_BYTES = 64 * 1024 * 1024
 # Devices and kernel interfaces; byte code, which Python rebuilds.
@@ -88,7 +88,7 @@ _CHANGES: dict[str, tuple[tuple[int, int | None], ...]] = {
 
 
 def _hear(event: str, args: tuple[Any, ...]) -> None:
-    # This runs for every audit event of the process: anything but a change of a file leaves here.
+    # This runs for every audit event of the process, so events that do not change a file return at once.
     if event == "open":
         if not args[2] & (os.O_WRONLY | os.O_RDWR):
             return
@@ -115,14 +115,14 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _from_folder(name: Any, folder: int) -> Any:
-    """The path of a name that is relative to an open folder: `shutil.rmtree` deletes by such names."""
+    """Return the path of a name that is relative to an open folder. `shutil.rmtree` deletes by such names."""
     if folder < 0 or not isinstance(name, (str, bytes)):
         return name
     return os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.fsdecode(name))
 
 
 def _connecting(current: Deck, path: str | None) -> None:
-    """A database is about to be opened. `sqlite_files` has its content; its changes are watched from here on."""
+    """Watch the changes of a database that is about to be opened. `sqlite_files` copies its content."""
     marks = current.marks
     if path is None or marks is None:
         return
@@ -145,7 +145,7 @@ def _changing(current: Deck, event: str, name: Any, *, is_new: bool) -> None:
         return
     if path.startswith((*_SKIPPED_STARTS, f"{recorder.folder}{os.sep}")):
         return
-    # The folder resolved, the name not: a change of a link is not a change of its target.
+    # Resolve the folder but not the name: a change of a link is not a change of its target.
     real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
     if path not in _seen and not path.endswith(_SKIPPED_ENDS):
         # First, so that the watcher knows the file when it gets the next mark.
@@ -156,7 +156,7 @@ def _changing(current: Deck, event: str, name: Any, *, is_new: bool) -> None:
 
 
 def _keep(recorder: Recorder, marks: CallMarks, path: str, *, is_new: bool) -> None:
-    """Keep what is in a file before it is written the first time, unless it is Playhead's own or new."""
+    """Copy a file before it is written for the first time, unless it is new or belongs to Playhead."""
     if path.startswith(os.path.dirname(os.path.dirname(recorder.folder)) + os.sep):
         return  # Playhead's own store
     if f"{os.sep}playhead-{os.getuid()}{os.sep}" in path:
@@ -184,14 +184,14 @@ def _copy(recorder: Recorder, marks: CallMarks, path: str) -> None:
     _bytes += size
     if not os.path.islink(path) and marks.note_outside(os.path.realpath(path)):
         return
-    # The watcher is busy or gone: onto the tape from here.
+    # The watcher is busy or gone, so this process writes the content to the tape.
     data = {"store": name, "when": "start", "path": path, "bytes": size, "value": value}
-    # Looked through already, and to be restored byte by byte.
+    # `redacted`: `_content` has found no secrets, and the file must be restored byte by byte.
     recorder.append(NewEvent(events.SNAPSHOT, freeze(data), where.asked(2), redacted=True))
 
 
 def _content(recorder: Recorder, path: str, size: int) -> tuple[bytes | None, str]:
-    """The content, or None and the reason why it must not be on the tape."""
+    """Return the content, or None and the reason why it must not be on the tape."""
     if size > LARGEST or _bytes + size > _MOST_BYTES:
         return None, f"{size} bytes; files up to {LARGEST}, {_MOST_BYTES} in all, are copied"
     base = os.path.basename(path)

@@ -1,1 +1,1 @@
-"""Connections that no other hook claims: each is taped as a conversation of bytes."""
+"""Hooks for connections that no other hook claims. Each is recorded as a conversation of bytes."""

@@ -21,14 +21,14 @@ _ROOM = 4 * 1024 * 1024
 
 
 class Feed:
-    """`end` is the tape's end of the socket pair."""
+    """Feeds one served connection. `end` is the tape's end of the socket pair."""
 
     def __init__(self, talk: Talk, end: socket.socket) -> None:
         self._talk = talk
         self._end = end
         end.setblocking(False)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM)
-        # Pieces in the connection that the program has not read: index on the tape, bytes left.
+        # Delivered pieces that the program has not read: index on the tape, and number of bytes left.
         self._unread: deque[list[int]] = deque()
         self._waiting = bytearray()
         self._task: Any = None
@@ -36,24 +36,24 @@ class Feed:
         self._is_closed = False
 
     def begin(self) -> None:
-        """The connection is made: the other side may speak first."""
+        """Deliver the pieces that are due when the connection is made: the other side may send first."""
         loop = _running_loop()
         if loop is not None:
             self._awake, self._task = loop(self._play)
         self._go_on()
 
     def took(self, data: bytes) -> int:
-        """The program sends something."""
+        """Take data that the program sends, and deliver the pieces that are due after it."""
         self._talk.sent(data)
         self._go_on()
         return len(data)
 
     def before_read(self, size: int, timeout: float | None) -> int:
-        """Wait for the place of what is read next; how much of it may be read at once."""
+        """Wait for the place of the next piece, and return how many of its bytes may be read at once."""
         self._fill()
         if not self._unread:
             if self._script.is_cut and self._script.is_over:
-                self._talk.crossing.cut()  # the run was killed here
+                self._talk.crossing.cut()  # the recorded run was killed here
             return size
         index, left = self._unread[0]
         if self._task is None and timeout != 0:
@@ -111,7 +111,7 @@ class Feed:
             self._fill()
 
     def _fill(self) -> None:
-        """As much as there is room for. The rest follows when the program has read."""
+        """Send as much as there is room for. The rest follows when the program has read."""
         while self._waiting and not self._is_closed:
             try:
                 count = self._end.send(self._waiting[:65536])
@@ -130,7 +130,7 @@ class Feed:
                 return
 
     async def _play(self) -> None:
-        """The same in an event loop, each piece at its place."""
+        """Deliver each piece at its place, as a task of an event loop."""
         while not self._is_closed:
             due = self._script.due
             if due is None:
@@ -145,8 +145,8 @@ class Feed:
 
 
 def _running_loop() -> Any:
-    """Starts a coroutine function in the event loop of this thread, outside of the program's own tasks; None:
-    no loop runs here.
+    """Return a function that starts a coroutine function in the event loop of this thread, not as a task of the
+    program; None if no loop runs here.
     """
     asyncio: Any = sys.modules.get("asyncio")
     loop = None if asyncio is None else asyncio.events._get_running_loop()

@@ -1,7 +1,7 @@
-"""Names of hosts: a look-up is a call, and a replay answers it from the tape, without a resolver.
+"""Record look-ups of host names. A look-up is a call, and a replay answers it from the tape, without a resolver.
 
-Knows `socket.getaddrinfo`, `socket.gethostbyname` and the loop of asyncio. Look-ups of clients that another boundary
-records are left alone: a replay does not make them. So are names that need no resolver.
+Look-ups of clients that another boundary records are left alone, because a replay does not make them. So are names
+that need no resolver. Knows `socket.getaddrinfo`, `socket.gethostbyname` and the loop of asyncio.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from playhead.recording.crossing import Crossing
     from playhead.recording.deck import Deck
 
-# Their jobs in other threads look names up for a loop, whose hook has recorded it.
+# Libraries whose jobs in other threads look names up for a loop. The hook of the loop has recorded the look-up.
 _WORKERS = ("concurrent", "asyncio", "playhead")
 
 
@@ -42,7 +42,7 @@ def hook_loop(module: ModuleType, patches: Patches) -> None:
 
 
 class _LookUp(Adapter):
-    """Rows of `getaddrinfo`, as plain values on the tape."""
+    """One look-up. The tape has the rows of `getaddrinfo` as plain values."""
 
     __slots__ = ("_look_up",)
 

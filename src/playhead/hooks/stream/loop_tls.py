@@ -1,8 +1,8 @@
-"""TLS of asyncio's event loop over a connection that is taped: recorded above the encryption, and served without it.
+"""Record asyncio's TLS connections above the encryption, and serve them without encryption.
 
-The loop encrypts in memory, above the socket (`asyncio.sslproto`). So from the handshake on, a recorded conversation is
-reported by the transport and the protocol above TLS, and no longer by the socket. A served connection gets a plain
-transport: what the tape has is not encrypted. Covers `open_connection(ssl=…)` and `loop.start_tls`.
+The loop encrypts in memory, above the socket (`asyncio.sslproto`). So from the handshake on, the transport and the
+protocol above TLS report a recorded conversation, and the socket no longer does. A served connection gets a plain
+transport, because the data on the tape is not encrypted. Covers `open_connection(ssl=…)` and `loop.start_tls`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from playhead.hooks.stream.talk import Talk
 
-# By the protocol of the loop that encrypts.
+# By the loop's protocol that encrypts.
 _talks: WeakKeyDictionary[Any, Talk] = WeakKeyDictionary()
 
 
@@ -121,7 +121,7 @@ def _writelines(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], No
 
 
 class _Reporting:
-    """The program's protocol above TLS. Reports what it receives."""
+    """Wraps the program's protocol above TLS, and reports the data that it receives."""
 
     def __init__(self, plain: Any, talk: Talk) -> None:
         self._plain = plain

@@ -1,5 +1,5 @@
-"""The process id that MySQL clients send when they log in: a replay sends the recorded one, because the conversation
-is compared byte by byte. Knows PyMySQL and aiomysql.
+"""Record the process id that MySQL clients send when they log in. A replay sends the recorded one, because the
+conversation is compared byte by byte. Knows PyMySQL and aiomysql.
 """
 
 from __future__ import annotations

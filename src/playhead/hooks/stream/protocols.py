@@ -13,7 +13,7 @@ _SERVER_FIRST = ((b"220", "SMTP"), (b"* OK", "IMAP"), (b"+OK", "POP3"), (b"SSH-"
 
 
 def protocol_of(sent: bytes, received: bytes) -> str | None:
-    """The name of the protocol; None: it is not known. `sent` and `received` are the first bytes of each side."""
+    """Return the name of the protocol; None if unknown. `sent` and `received` are the first bytes of each side."""
     if _RESP.match(sent) or sent[:4] == b"PING":
         return "RESP"
     if len(sent) >= 8 and int.from_bytes(sent[4:8], "big") in _POSTGRES:

@@ -1,8 +1,8 @@
-"""Connections of Python sockets that no other hook claims: blocking, in asyncio's own loop, and in trio.
+"""Record and replay connections of Python sockets that no other hook claims: blocking, in asyncio's loop, and in trio.
 
-Knows `socket.socket` and `ssl.SSLSocket`. A recorded connection is as it was; its sends and receives are reported,
-above TLS. In a replay `connect` puts one end of a socket pair under the descriptor of the program's socket, so that
-`select`, timeouts and event loops work on a real descriptor; the other end is filled from the tape.
+A recorded connection is not changed; its sends and receives are reported, above TLS. In a replay `connect` puts one end
+of a socket pair under the descriptor of the program's socket, so that `select`, timeouts and event loops work on a real
+descriptor; the other end is filled from the tape. Knows `socket.socket` and `ssl.SSLSocket`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _sock_connect(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def follow(sock: Any, talk: Any) -> None:
-    """Report what passes through a socket to `talk`: a connection that the program has accepted."""
+    """Report the data of a connection that the program has accepted to `talk`."""
     _talks[sock] = talk
 
 
@@ -91,7 +91,7 @@ def talk_of(sock: Any) -> Talk | None:
 
 
 def hand_over(old: Any, new: Any) -> None:
-    """Another object has taken over the descriptor of a connection: TLS was put on top."""
+    """Move the conversation to another object that has taken over the descriptor, because TLS was put on top."""
     talk, feed = _talks.pop(old, None), _feeds.pop(old, None)
     if talk is not None:
         _talks[new] = talk
@@ -100,7 +100,7 @@ def hand_over(old: Any, new: Any) -> None:
 
 
 def take_from(sock: Any) -> Talk | None:
-    """The conversation of this socket, which does not report it from here on."""
+    """Return the conversation of this socket, and stop reporting it from the socket."""
     return _talks.pop(sock, None)
 
 
@@ -110,7 +110,7 @@ def is_served(sock: Any) -> bool:
 
 
 def _deck_for(sock: Any, address: Any) -> Deck | None:
-    """The deck that records this connection; None: it is not one, or another boundary has it."""
+    """Return the deck that records this connection; None if it is not recorded, or if another boundary records it."""
     open_deck = deck.active()
     if open_deck is None or sock.type != socket.SOCK_STREAM:
         return None

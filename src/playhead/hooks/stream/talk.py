@@ -1,7 +1,7 @@
-"""One conversation over a connection: what is recorded of it, and how the tape answers in a replay.
+"""Record one conversation over a connection, and answer it from the tape in a replay.
 
-Knows bytes in both directions and their order; does not know sockets or event loops. The bytes that the program
-sends are one stream: a piece of the answer is due when all bytes that preceded it on the tape have been sent again.
+The bytes that the program sends are one stream: a piece of the answer is due when all bytes that preceded it on the
+tape have been sent again. Knows bytes in both directions and their order; does not know sockets or event loops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playhead.recording.recorder import Recorder
 
 _FIRST = 256
-# How much of a message is shown where it differs, and how much before that.
+# How many bytes of a differing message are shown, and how many of these precede the difference.
 _MOST_SHOWN, _SAME_SHOWN = 80, 30
 # Conversations that have not ended: a program may exit without closing its connections.
 _open: set[Talk] = set()
@@ -45,7 +45,7 @@ class Talk:
         _open.add(self)
 
     def sent(self, data: bytes) -> None:
-        """The program has sent this; in a replay a Divergence if the tape has something else here."""
+        """Report data that the program sends. In a replay, raise a Divergence if it differs from the tape."""
         if not data:
             return
         self._note("sent", data)
@@ -62,7 +62,7 @@ class Talk:
             raise Divergence(f"{call.name}: {problem}")
 
     async def connected(self) -> None:
-        """The event loop has learnt that the connection is made: a place of its own in the order."""
+        """Report that the event loop has learnt that the connection is made. This has its own place in the order."""
         taped = self.crossing.taped
         if taped is None:
             self.crossing.head({"connected": True}, clean=True)
@@ -79,18 +79,20 @@ class Talk:
         self.crossing.chunk(data, stream)
 
     def _choose(self, begin: bytes) -> None:
-        """Connections to one address are equal until something is sent: take the one that began like this."""
+        """Choose the taped conversation that begins with this data. Connections to one address are alike until the
+        program sends something.
+        """
         before = self.crossing.taped
         self.crossing.deck.rematch(
             self.crossing, lambda taped: TalkScript(taped).begins_with(begin)
         )
         taped = self.crossing.taped
         if taped is not None and taped is not before:
-            # Up to here they are equal: greetings that were played already are not played again.
+            # The conversations are equal up to here: greetings that were already played are not played again.
             self.script = TalkScript(taped, played=0 if self.script is None else self.script.played)
 
     def end(self, *, by: str, error: BaseException | None = None) -> None:
-        """`by`: which side closed the connection (`agent` or `peer`), or `exit`."""
+        """Report the end. `by` is the side that closed the connection (`agent` or `peer`), or `exit`."""
         if self._ended:
             return
         self._ended = True
@@ -103,10 +105,10 @@ class Talk:
 
 
 class TalkScript:
-    """A taped conversation, as far as the replay has come."""
+    """A taped conversation, and how far the replay has played it."""
 
     def __init__(self, taped: Taped, *, played: int = 0) -> None:
-        """`played`: how many pieces of the answer the program has already."""
+        """`played` is the number of pieces of the answer that the program already has."""
         self.pieces: list[tuple[int, bytes, int]] = []
         sent = bytearray()
         for index, piece in enumerate(taped.pieces):
@@ -126,7 +128,7 @@ class TalkScript:
         return length > 0 and self._sent[:length] == data[:length]
 
     def take(self, data: bytes) -> str | None:
-        """The program sends more. None, or how it differs from the tape."""
+        """Take data that the program sends. Return None, or a text that says how it differs from the tape."""
         expected = self._sent[self.position : self.position + len(data)]
         if expected != data:
             if len(expected) < len(data) and data.startswith(expected):
@@ -142,7 +144,7 @@ class TalkScript:
 
     @property
     def due(self) -> tuple[int, bytes] | None:
-        """The next piece of the answer, if everything before it was sent; its index on the tape and its data."""
+        """The index on the tape and the data of the next piece; None unless all data before it has been sent."""
         if self.played >= len(self.pieces):
             return None
         index, data, after = self.pieces[self.played]
@@ -153,12 +155,12 @@ class TalkScript:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the whole conversation has been played, and the other side closed it."""
+        """Whether all pieces have been played, and the program has sent all that it sent on the tape."""
         return self.played >= len(self.pieces) and self.position >= len(self._sent)
 
 
 class ConnectAdapter(Adapter):
-    """Makes a connection: `connect` for real, `serve_to` to the tape."""
+    """Opens a connection: `connect` makes a real one, `serve_to` one to the tape."""
 
     __slots__ = ("_connect", "_serve_to")
 
@@ -186,7 +188,7 @@ class ConnectAdapter(Adapter):
 
 
 def end_all() -> None:
-    """The process ends: report the conversations that it leaves open."""
+    """Report the conversations that are still open when the process ends."""
     for talk in list(_open):
         talk.end(by="exit")
 
@@ -197,7 +199,7 @@ def _short(data: bytes, begin: int = 0) -> str:
 
 
 def _start_anew() -> None:
-    _open.clear()  # the parent's to report
+    _open.clear()  # the parent reports them
 
 
 os.register_at_fork(after_in_child=_start_anew)

@@ -1,6 +1,6 @@
-"""TLS over a connection that is taped: the conversation is recorded above the encryption, and served without it.
+"""Record the TLS connections of sockets above the encryption, and serve them without encryption.
 
-Knows `ssl.SSLContext.wrap_socket`. TLS of event loops (`ssl.SSLObject`) is not taped here.
+Knows `ssl.SSLContext.wrap_socket`. `loop_tls` and `trio_tls` handle the TLS of event loops (`ssl.SSLObject`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _read(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _plain_kind(module: Any) -> Any:
-    """A class of TLS sockets without encryption: what the tape says is above it."""
+    """Return a class of TLS sockets without encryption, because the data on the tape is not encrypted."""
     base = module.socket
 
     class TapedTlsSocket(module.SSLSocket):  # type: ignore[misc]  # of the module that is hooked
@@ -85,7 +85,7 @@ def _plain_kind(module: Any) -> Any:
             self.do_handshake_on_connect = self.suppress_ragged_eofs = True
 
         def do_handshake(self, block: bool = False) -> None:
-            """The tape begins after it."""
+            """Do nothing: the handshake is not on the tape."""
 
         def pending(self) -> int:
             return 0

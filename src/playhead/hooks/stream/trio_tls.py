@@ -1,8 +1,8 @@
-"""TLS of trio over a connection that is taped: recorded above the encryption, and served without it.
+"""Record trio's TLS connections above the encryption, and serve them without encryption.
 
-trio encrypts in memory, above its socket (`trio.SSLStream`). So from the moment that a socket gets TLS, the stream
-reports the conversation, and the socket does not. A stream over a served socket passes everything on as it is: what
-the tape has is not encrypted. Knows `trio.SSLStream` and the sockets of trio.
+trio encrypts in memory, above its socket (`trio.SSLStream`). So as soon as a socket gets TLS, the stream reports the
+conversation, and the socket no longer does. A stream over a served socket does not encrypt, because the data on the
+tape is not encrypted. Knows `trio.SSLStream` and the sockets of trio.
 """
 
 from __future__ import annotations

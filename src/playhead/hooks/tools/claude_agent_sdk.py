@@ -1,7 +1,7 @@
-"""Claude's Agent SDK: tools that run inside the program, as its in-process MCP server calls them.
+"""Record the in-process tools of Claude's Agent SDK, where its in-process MCP server calls them.
 
-Knows `create_sdk_mcp_server`. The agent itself is another program, whose traffic is recorded where
-it leaves the machine.
+The agent itself is another program, whose traffic is recorded where it leaves the machine. Knows
+`create_sdk_mcp_server`.
 """
 
 from __future__ import annotations

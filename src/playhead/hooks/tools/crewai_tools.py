@@ -1,7 +1,7 @@
-"""CrewAI: its tools, where crews run them: `BaseTool.run`, and `invoke` of a structured tool.
+"""Record CrewAI's tools where crews run them: `BaseTool.run`, and `invoke` of a structured tool.
 
-Knows both modules. Tools have the names that the model sees (lower case, underscores). Their usage counts are
-kept up in a replay, because a crew stops offering a tool that is used up.
+Tools have the names that the model sees (lower case, underscores). A replay keeps counting their uses, because a crew
+stops offering a tool that has reached its limit. Knows the modules of both kinds of tools.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""LangChain's and LangGraph's tools: `_run` and `_arun` of the class that does the work.
+"""Record the tools of LangChain and LangGraph: `_run` and `_arun` of the tool's class.
 
-Below `run`, so that LangChain's own callbacks, validation and error handling stay as they are in a
-replay. Knows `BaseTool`; the arguments are those that LangChain itself shows to its tracers.
+The hooks are below `run`, so that LangChain's callbacks, validation and error handling also run in a replay. The
+recorded arguments are those that LangChain itself shows to its tracers. Knows `BaseTool`.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def hook_executor(module: ModuleType, patches: Patches) -> None:
     """Give every job of LangChain's own `map` a lane.
 
-    It runs jobs in contexts that it copied beforehand, where no lane can be put; `submit`, which
-    the standard library's `map` calls, copies one a job. `batch` and LangGraph's tool node use it.
+    It runs jobs in contexts that it copied beforehand, so no lane can be set in them. The standard library's `map`
+    calls `submit`, which copies a context for each job. `batch` and LangGraph's tool node use `map`.
     """
     executor = module.ContextThreadPoolExecutor
     need(executor, "map", "submit")
@@ -164,7 +164,7 @@ def _arguments(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _types() -> Named:
-    """The types that a tool may return to LangChain besides text: messages, documents, LangGraph's commands."""
+    """Return the types that a tool may return to LangChain besides text: messages, documents, LangGraph's commands."""
     messages = sys.modules.get("langchain_core.messages")
     documents = sys.modules.get("langchain_core.documents")
     graph = sys.modules.get("langgraph.types")

@@ -1,6 +1,6 @@
-"""OpenAI's Agents SDK: its function tools, where the SDK runs them. Knows `FunctionTool`.
+"""Record the function tools of OpenAI's Agents SDK, where the SDK runs them. Knows `FunctionTool`.
 
-`on_invoke_tool` cannot be replaced: the SDK inspects its signature, type and identity.
+A tool's `on_invoke_tool` cannot be replaced, because the SDK inspects its signature, type and identity.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from playhead.hooks.guest import NotAsExpected, Patches, holders
 from playhead.hooks.tools.tool_calls import Tool, perform_async
 from playhead.recording import deck
 
-# Newest first. What 0.14 called by its public name, 0.20 gave a twin that also says whether the
-# SDK wrote the output itself; the public one then only calls the twin.
+# Newest first. 0.14 has only the public function. 0.20 adds a second one that also tells whether the SDK wrote the
+# output itself, and the public function only calls it.
 _RUNNERS = ("_invoke_function_tool_with_metadata", "invoke_function_tool")
 
 
@@ -62,12 +62,12 @@ def _tool(function_tool: Any, arguments: str, module: ModuleType) -> Tool:
 def _parsed(arguments: str) -> Any:
     try:
         return json.loads(arguments) if arguments else {}
-    except ValueError:  # the model's mistake, and the SDK's to tell it
+    except ValueError:  # a mistake of the model, which the SDK reports to it
         return arguments
 
 
 def _kept(result: Any) -> Any:
-    """The output alone where that is all: a tape is read by people."""
+    """Return only the output if the result has nothing else, because people read tapes."""
     if result.is_sdk_generated_error:
         return {"output": result.output, "is_sdk_generated_error": True}
     return result.output

@@ -1,7 +1,7 @@
-"""Pydantic AI: the tools of a `FunctionToolset`, where it calls them. Knows toolsets.
+"""Record the tools of Pydantic AI, where a `FunctionToolset` calls them. Knows toolsets.
 
-`ModelRetry`, deferrals and approvals are exceptions there and outcomes here: a tool that asks the
-model to try again has answered.
+`ModelRetry`, deferrals and approvals are exceptions in Pydantic AI. The tape has them as outcomes, because a tool that
+asks the model to try again has answered.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ _CONTENT = (
 
 def hook(module: ModuleType, patches: Patches) -> None:
     need(module.FunctionToolset, "call_tool")
-    # Below validation and retries of the agent, above the user's function: an attempt that validation rejects
-    # is no call of the tool. MCP toolsets have a `call_tool` of their own and are recorded at the MCP
-    # boundary.
+    # Below the agent's validation and retries, and above the user's function: an attempt that validation rejects is
+    # not a call of the tool. MCP toolsets have another `call_tool` and are recorded at the MCP boundary.
     patches.replace(module.FunctionToolset, "call_tool", _wrap)
 
 
@@ -61,7 +60,7 @@ def _tool(name: str, arguments: dict[str, Any], ctx: Any, tool: Any) -> Tool:
 
 
 def _function_of(tool: Any) -> Any:
-    """The user's function: `call_func` is a method of the schema that was made of it."""
+    """Return the user's function. `call_func` is a method of the schema that was made from it."""
     schema = getattr(getattr(tool, "call_func", None), "__self__", None)
     return getattr(schema, "function", None)
 

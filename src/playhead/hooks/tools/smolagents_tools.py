@@ -1,7 +1,7 @@
-"""smolagents: its tools, where an agent or the code that a model wrote calls them. Knows `Tool`.
+"""Record the tools of smolagents, where an agent or code that a model wrote calls them. Knows `Tool`.
 
-A `CodeAgent` calls tools from the middle of the model's program, by position as often as by name:
-the tool's own `inputs` say which is which.
+A `CodeAgent` runs the model's code, which passes arguments by position as often as by name. The tool's `inputs` give
+the names of positional arguments.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _arguments(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict
 
 
 def _typed(module: ModuleType, tool: Any, value: Any) -> Any:
-    """As the library hands results to its agents: text, images and audio in classes of its own."""
+    """Return a result as the library gives it to its agents: text, images and audio in the library's own classes."""
     convert = getattr(module, "handle_agent_output_types", None)
     return value if convert is None else convert(value, getattr(tool, "output_type", None))
 

@@ -51,7 +51,7 @@ def binder(function: Callable[..., Any], *, method: bool) -> Bind:
 
 
 def is_method(function: Callable[..., Any]) -> bool:
-    """Whether a plain function is written inside a class and takes the object first."""
+    """Return whether a plain function is defined in a class and takes the object as its first argument."""
     home, _, _ = getattr(function, "__qualname__", "").rpartition(".")
     if not home or home.endswith("<locals>"):
         return False
@@ -60,10 +60,10 @@ def is_method(function: Callable[..., Any]) -> bool:
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
-    """Names of what may be given by position, and the name of `*args`."""
+    """Return the names of positional parameters, and the name of `*args`."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # written in C, and it does not say
+    except (TypeError, ValueError):  # in C, without a signature
         return (), "args"
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = tuple(one.name for one in parameters if one.kind in positional)
@@ -73,7 +73,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """The tool that a framework is about to run. `function` is the user's own, if the framework has it."""
+    """A tool that a framework is about to run. `function` is the user's own function, if the framework has it."""
 
     name: str
     arguments: Any
@@ -101,8 +101,8 @@ claims: dict[Ref, Claim] = {}
 
 
 def is_claimed(name: str, declared: Any) -> bool:
-    """Whether the framework that calls this tool has recorded the call already. True once per call of
-    the framework: a tool that calls itself makes a call of its own.
+    """Return whether the framework that calls this tool has already recorded the call. True once per call of the
+    framework: a tool that calls itself makes a second call.
     """
     if not claims:
         return False
@@ -169,7 +169,7 @@ class _AsyncToolCall(_ToolCall):
 
 
 def perform(describe: Callable[[], Tool], live: Callable[[], Any]) -> Any:
-    """Run a framework's tool, or serve it; straight through where nothing records."""
+    """Run a framework's tool through the deck, or directly if nothing records."""
     open_deck = deck.active()
     tool = None if open_deck is None else _described(open_deck, describe)
     if open_deck is None or tool is None:
@@ -186,7 +186,7 @@ async def perform_async(describe: Callable[[], Tool], live: Callable[[], Awaitab
 
 
 def _described(open_deck: Deck, describe: Callable[[], Tool]) -> Tool | None:
-    """The tool; None if its call is on the tape already, or cannot be described."""
+    """Return the tool; None if its call is already on the tape, or cannot be described."""
     tool = open_deck.describe(describe, "a tool call", "tool")
     if tool is None or is_claimed(tool.name, declared_of(tool.function)):
         return None
@@ -205,7 +205,7 @@ def _call(tool: Tool) -> Call:
 
 
 def declared_of(function: Any) -> Any:
-    """The declaration of a `playhead.tool` function that a framework may have wrapped once more."""
+    """Return the declaration of a `playhead.tool` function, which a framework may have wrapped again."""
     return getattr(function, "__playhead_tool__", None)
 
 
@@ -215,7 +215,7 @@ def effect_of(function: Any) -> Effect | None:
 
 
 def effect_hinted(hints: Any) -> Effect | None:
-    """The effect that MCP's hints (readOnlyHint, destructiveHint; attributes or members) announce. A tool
+    """Return the effect that MCP's hints declare (readOnlyHint, destructiveHint; as attributes or members). A tool
     without hints has no known effect.
     """
     read_only, destructive = _hint(hints, "readOnlyHint"), _hint(hints, "destructiveHint")

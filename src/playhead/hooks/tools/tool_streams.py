@@ -107,10 +107,10 @@ def wrap_async_generator(
 
 
 def _observed(crossing: Crossing, inner: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """`yield from inner`, reporting to the crossing what passes.
+    """Do `yield from inner`, and report each item to the crossing.
 
-    The crossing encloses what happens while the tool runs, and not what its consumer does between two
-    items: the consumer shares our context.
+    The crossing is entered only while the tool runs, and not while its consumer works between two items: the consumer
+    shares our context.
     """
     step: Callable[[], Any] = partial(next, inner)
     while True:

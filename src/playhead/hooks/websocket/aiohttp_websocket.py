@@ -1,4 +1,4 @@
-"""aiohttp's WebSockets: messages as the agent sends and receives them.
+"""Report the messages that the agent sends and receives over aiohttp's WebSockets.
 
 The handshake is an exchange like any other (see `aiohttp_client`); the messages after it are reported here.
 Knows `ClientWebSocketResponse`; does not know connections.
@@ -89,7 +89,7 @@ def _around_close(original: Callable[..., Awaitable[bool]]) -> Callable[..., Awa
 
 
 def _end(talk: Conversation, websocket: Any) -> None:
-    """The conversation is over, and not by a word of the other side."""
+    """Report the end of a conversation that the other side did not close."""
     # Errors of the connection, also a missed heartbeat, are stored here. `receive` returns a message of type
     # ERROR or CLOSED instead of raising.
     error = websocket.exception()

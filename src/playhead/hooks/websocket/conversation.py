@@ -1,4 +1,4 @@
-"""A conversation over a WebSocket: one exchange from its handshake to its close.
+"""Record and serve a conversation over a WebSocket: one exchange from its handshake to its close.
 
 Knows messages and their order; does not know any library. The hooks report to `Conversation` what the agent sends and
 receives. `TapedPeer` is the other side of a taped conversation, as bytes; `taped_socket` puts it behind a socket
@@ -54,17 +54,17 @@ class Conversation:
         )
 
     def reach_next(self) -> None:
-        """The client has the next message. In a replay, wait for its place in the order of the tape."""
+        """Wait, in a replay, for the place of the message that the client gets next."""
         if self._coming:
             self.exchange.crossing.reach(self._coming.popleft())
 
     async def reach_next_async(self) -> None:
-        """The same, while other tasks run."""
+        """Do the same as `reach_next`, while other tasks run."""
         if self._coming:
             await self.exchange.crossing.reach_async(self._coming.popleft())
 
     def sent(self, message: Message) -> None:
-        """The agent says something. A Divergence where a tape has something else here."""
+        """Report a message that the agent sends. In a replay, raise a Divergence if it differs from the tape."""
         stream, raw = _piece("sent", message)
         if self._expected is not None:
             self._compare(stream, raw)
@@ -76,7 +76,7 @@ class Conversation:
         self.exchange.chunk(raw, stream)
         self._answer.append(raw)
         if any(word in raw for word in _ANSWERED):
-            # Which response asked for a tool must be known before the socket closes.
+            # Report the response now: the tool calls in it must be known before the socket closes.
             self.exchange.heard(b"\n".join(self._answer))
             self._answer.clear()
 
@@ -86,7 +86,7 @@ class Conversation:
         return not self._answer
 
     def closed(self, code: int | None, reason: str, by: str) -> None:
-        """One side (`agent` or `peer`) has closed the conversation in good order."""
+        """Report that one side (`agent` or `peer`) has closed the conversation properly."""
         self.exchange.returned(close={"code": code, "reason": reason, "by": by})
 
     def _compare(self, stream: str, raw: bytes) -> None:
@@ -105,7 +105,7 @@ class Conversation:
 
 
 class TapedPeer:
-    """The other side of a taped conversation. Takes a client's bytes, gives the server's."""
+    """The other side of a taped conversation. Takes the client's bytes, and returns the server's."""
 
     def __init__(self, taped: Taped) -> None:
         self._ahead = deque(p for p in taped.pieces if p.stream in MESSAGES)
@@ -114,15 +114,15 @@ class TapedPeer:
         close = taped.facts.get("close")
         self._close: dict[str, Any] = close if isinstance(close, dict) else {}
         self._said_goodbye = False
-        # The conversation is over, and so is the connection.
+        # Whether the conversation and its connection are over.
         self.over = False
 
     def begin(self) -> bytes:
-        """The bytes right after the handshake."""
+        """Return the bytes that the server sends right after the handshake."""
         return self._until_sent()
 
     def feed(self, data: bytes) -> bytes:
-        """The bytes that answer these bytes of the client."""
+        """Return the bytes that answer these bytes of the client."""
         answer = b""
         for frame in self._reader.read(data):
             if frame.opcode in {frames.TEXT, frames.BINARY}:
@@ -161,8 +161,8 @@ def _piece(direction: str, message: Message) -> tuple[str, bytes]:
 
 
 def alike(taped: bytes, now: bytes) -> bool:
-    """Equal, or equal JSON but for the event's id, which clients of the Realtime API mint, and for what
-    else changes from run to run.
+    """Return whether two messages are equal, or equal as JSON except for values that change in every run, such as the
+    event's id, which clients of the Realtime API generate.
     """
     if taped == now:
         return True
@@ -195,10 +195,10 @@ class _Pair(socket.socket):
 
 
 def taped_socket(taped: Taped) -> socket.socket:
-    """A connected socket; at its other end the tape answers."""
+    """Return a connected socket. At its other end, a thread answers from the tape."""
     theirs, ours = socket.socketpair()
-    # Below `threading`, so that it has no lane: the host's own threads must be counted as they
-    # were when the run was recorded.
+    # Not with `threading`, so that the thread has no lane: the program's own threads must be counted as in the
+    # recorded run.
     peer = _Peer(ours)
     _thread.start_new_thread(_serve, (peer, taped))
     # From here on the replay sees the thread. On a busy machine a thread that has just been started may not run for
@@ -209,7 +209,7 @@ def taped_socket(taped: Taped) -> socket.socket:
 
 
 def upgraded(head: dict[str, Any], key: str) -> dict[str, Any]:
-    """The head of a taped handshake, answering this client's key; no extension is spoken."""
+    """Return the head of a taped handshake with the answer to this client's key, and without extensions."""
     pairs = head.get("headers") or ()
     kept = [pair for pair in pairs if pair[0].lower() not in _OF_THE_HANDSHAKE]
     return {**head, "headers": [*kept, ["Sec-WebSocket-Accept", accept_key(key)]]}
@@ -228,10 +228,10 @@ class _Peer:
         self.close = sock.close
 
     def recv(self) -> bytes:
-        """The next bytes of the client, when everything so far has been answered."""
+        """Return the next bytes of the client. Called when all bytes so far have been answered."""
         self._is_answering = False
         self._socket.recv(1, socket.MSG_PEEK)
-        # Before the bytes are taken: until then the socket itself shows that there are some.
+        # Set before the bytes are read: until then the socket itself shows that there are bytes to answer.
         self._is_answering = True
         return self._socket.recv(65536)
 

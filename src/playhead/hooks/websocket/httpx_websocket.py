@@ -1,6 +1,6 @@
-"""WebSockets over httpx and httpx2: after a handshake, the client uses the network stream directly.
+"""Record and replay WebSockets over httpx and httpx2, whose clients use the network stream directly after a handshake.
 
-So the network stream is wrapped, and only then; every WebSocket library on top of httpx reads and writes
+The network stream is wrapped after such a handshake only. Every WebSocket library on top of httpx reads and writes
 there. Knows network streams and frames; does not know what is recorded.
 """
 

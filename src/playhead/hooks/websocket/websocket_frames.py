@@ -22,13 +22,13 @@ class Frame(NamedTuple):
 
 
 def accept_key(key: str) -> str:
-    """A server's answer to a client's `Sec-WebSocket-Key`."""
+    """Return a server's answer to a client's `Sec-WebSocket-Key`."""
     digest = hashlib.sha1(key.encode("latin-1") + _GUID, usedforsecurity=False).digest()
     return base64.b64encode(digest).decode()
 
 
 def encode(opcode: int, payload: bytes) -> bytes:
-    """One whole frame, unmasked, as servers send them."""
+    """Encode one whole frame, unmasked, as servers send them."""
     length = len(payload)
     if length < 126:
         head = struct.pack("!BB", 0x80 | opcode, length)
@@ -46,14 +46,14 @@ def encode_close(code: int | None, reason: str = "") -> bytes:
 
 
 def decode_close(payload: bytes) -> tuple[int, str]:
-    """The code and the reason of a close frame; 1005 means that there is none."""
+    """Return the code and the reason of a close frame; 1005 means that it has no code."""
     if len(payload) < 2:
         return 1005, ""
     return int.from_bytes(payload[:2], "big"), payload[2:].decode("utf-8", "replace")
 
 
 class FrameReader:
-    """Reads frames however the bytes are cut; fragments come out as one message."""
+    """Parses frames from bytes that may be split anywhere. Fragments are joined into one message."""
 
     def __init__(self) -> None:
         self._held = b""
@@ -83,7 +83,7 @@ class FrameReader:
 
 
 def _head(held: bytes) -> tuple[int, int] | None:
-    """The size of a frame's head and of its payload; None: not enough of it is there."""
+    """Return the size of a frame's head and of its payload; None if the head is incomplete."""
     if len(held) < 2:
         return None
     length, at = held[1] & 0x7F, 2

@@ -1,7 +1,7 @@
-"""The websockets library, asyncio and threads: one exchange from `connect` to close.
+"""Record and replay conversations of the websockets library (asyncio and threads): one exchange from connect to close.
 
-Knows the arguments of `connect`; `websockets_messages` reports the messages. A taped conversation is given to
-the real client as a socket, through the public `sock` argument, so that the rest of the client is its own.
+A replay gives a taped conversation to the real client as a socket, through the public `sock` argument, so that the rest
+of the client's code runs unchanged. Knows the arguments of `connect`; `websockets_messages` reports the messages.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _around_unfollowed(library: str) -> Callable[[Any], Any]:
-    """For clients whose messages no hook reports. Noted when they are used: the library imports them even
-    where the program does not use them.
+    """Report a hole when a client is used whose messages no hook reports. Not when it is imported: the library imports
+    it even if the program does not use it.
     """
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,7 +97,7 @@ class _Connecting(HttpAdapter):
         connect: Callable[[], Any],
         connect_to: Callable[[Any], Any],
     ) -> None:
-        """`connect` makes the real connection, `connect_to(sock)` one to a socket."""
+        """`connect` makes the real connection; `connect_to(sock)` makes one over a given socket."""
         headers = _pairs(options.get("additional_headers"))
         # The client adds this header while it connects. It is part of the request that is matched, because
         # servers choose the protocol by it.
@@ -128,7 +128,7 @@ class _Connecting(HttpAdapter):
         return result
 
     def failed(self, crossing: Crossing, error: BaseException) -> None:
-        """No conversation: the server refused the handshake, or there was no server."""
+        """Report that there is no conversation: the server refused the handshake, or there was no server."""
         response = getattr(error, "response", None)
         if response is None or not hasattr(response, "status_code"):
             self.exchange.failed(error)
@@ -243,7 +243,7 @@ def _plain(uri: str) -> str:
 
 
 def _without_network(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a client takes together with a connected socket."""
+    """Return the options that a client accepts together with a connected socket."""
     return {
         name: value
         for name, value in options.items()

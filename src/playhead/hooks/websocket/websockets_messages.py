@@ -24,7 +24,7 @@ def hook_messages(connection: type, patches: Patches, *, threads: bool) -> None:
 
 
 def follow(connection: Any, exchange: Exchange) -> None:
-    """From here on, the messages of this connection belong to the exchange."""
+    """Report the messages of this connection to the exchange from here on."""
     # On the instance, so that connections without a mark (servers, and clients opened before the recording)
     # cost one dict lookup per message and are never reported.
     connection.__dict__[_KEY] = Conversation(exchange)
@@ -181,7 +181,7 @@ def _report_if_closed(connection: Any) -> None:
 
 
 def _as_sent(message: Any, *_: Any, text: bool | None = None) -> str | bytes:
-    """The message with the kind that its frame has."""
+    """Return the message as text or bytes, according to the kind of its frame."""
     if isinstance(message, str):
         return message.encode() if text is False else message
     return bytes(message).decode() if text is True else bytes(message)
@@ -194,9 +194,9 @@ def _joined(fragments: list[Any]) -> Any:
 
 
 def _kept(message: Any, fragments: list[Any]) -> Any:
-    """A message that is given in fragments, each kept as it is taken."""
+    """Return a message that is given in fragments, and keep each fragment as it is taken."""
     if isinstance(message, Mapping):
-        return message  # refused by the library, with its own words
+        return message  # the library will refuse it with its own error
     if isinstance(message, AsyncIterable):
         return _kept_async(message, fragments)
     return _kept_sync(message, fragments) if isinstance(message, Iterable) else message
