@@ -1,6 +1,6 @@
 """Turn an HTTP request of any client into a call, and report its answer.
 
-Knows what of a request is compared, how an LLM call is recognised and how an exchange ends; does not know httpx
+Knows which parts of a request are compared, how an LLM call is recognised and how an exchange ends; does not know httpx
 or sockets. `HttpAdapter` is the base of every HTTP client's adapter. Errors in here never reach a program that
 is being recorded.
 """

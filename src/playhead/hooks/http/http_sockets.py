@@ -118,7 +118,7 @@ def _wire(exchange: Exchange) -> Iterator[bytes]:
 
 
 class Unconnected:
-    """Takes the place of a connection's socket while answers come from the tape.
+    """Replaces a connection's socket while answers come from the tape.
 
     Its descriptor is at end-of-file, so a pool that checks it before the next request drops the connection
     and connects again: a connection never outlives the replay it was made in.

@@ -156,7 +156,7 @@ class _Library:
             observed = AsyncObservedStream if stream is self.async_observed else ObservedStream
             extensions["network_stream"] = observed(extensions["network_stream"], exchange)
         if isinstance(response.stream, self.whole) and "_content" in response.__dict__:
-            # A custom transport's answer that was never a stream: the client will not iterate over it.
+            # The answer of a custom transport is not a stream: the client will not iterate over it.
             for piece in response.stream:
                 exchange.chunk(piece)
             exchange.returned()
@@ -292,7 +292,7 @@ class _AsyncExchanging(_Exchanging):
 
 
 class _Transport:
-    """Takes the place of the client's own transport during one request."""
+    """Replaces the client's own transport during one request."""
 
     def __init__(self, library: _Library, inner: Any) -> None:
         self._library = library

@@ -66,7 +66,7 @@ class ObservedBody(_Stream):
         try:
             self._stream.close()
         finally:
-            # Closed before the end: the agent stopped reading, which is an outcome of its own (`left`).
+            # Closed before the end: the agent stopped reading, which is a separate outcome (`left`).
             if not self._exchange.ended:
                 self._exchange.left()
 

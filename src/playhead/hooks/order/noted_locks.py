@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from playhead.hooks.order import locks
 else:
-    locks = Later("playhead.hooks.order.locks")  # a recorded program does not load what replays
+    locks = Later("playhead.hooks.order.locks")  # only a replay loads it
 
 # The hash of the extension's source. It is part of the file name, so that an old extension is never loaded.
 DIGEST = "5ea3bd934c2f5596"

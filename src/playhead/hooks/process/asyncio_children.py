@@ -28,7 +28,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     need(module._UnixSubprocessTransport, "_start")
     patches.replace(module._UnixSubprocessTransport, "_start", _start)
     if points.active() is not None:
-        return  # a recorded loop is left as it is: sockets, too, come through `_add_reader`
+        return  # not while recording: sockets use `_add_reader`, too
     loop = module.selector_events.BaseSelectorEventLoop
     need(loop, "_add_reader", "_remove_reader")
     patches.replace(loop, "_add_reader", _add_reader_of(module.events))

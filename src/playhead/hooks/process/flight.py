@@ -42,7 +42,7 @@ else:
 within: ContextVar[str] = ContextVar("playhead_process", default="")
 
 # The crossing of a hook whose original function makes the process through a function that is hooked as well.
-# The inner hook performs or serves this crossing, and opens none of its own.
+# The inner hook performs or serves this crossing, and does not open another one.
 given_crossing: ContextVar[Crossing | None] = ContextVar("playhead_process_crossing", default=None)
 
 # Set while asyncio starts a process: an event loop will read its output.

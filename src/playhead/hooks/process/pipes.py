@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     Key = Hashable
 else:
-    # Only what replays needs it: see `playhead.host.later`.
+    # Only a replay needs it: see `playhead.host.later`.
     process_stage = Later("playhead.hooks.process.stage")
 
 _PTMX = (5, 2)

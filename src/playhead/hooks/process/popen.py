@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from playhead.hooks.process import player as process_player
     from playhead.hooks.process import script as process_script
 else:
-    # Only what replays needs these: see `playhead.host.later`.
+    # Only a replay needs these: see `playhead.host.later`.
     process_player = Later("playhead.hooks.process.player")
     process_script = Later("playhead.hooks.process.script")
 
@@ -273,7 +273,7 @@ def _get_handles(original: Callable[..., tuple[int, ...]]) -> Callable[..., tupl
                 player.take(stream, os.dup(theirs))
             elif player.wants(stream):
                 player.take(stream, os.dup(_STREAMS.index(stream)))
-        # `Popen` closes the child's end of a pipe of its own.
+        # `Popen` closes the child's end of a pipe that it has made.
         line = player.ready()
         return (os.dup(line) if stdin != -1 else line, stdin, stdout, null, stderr, null)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from playhead.hooks.process import player as process_player
     from playhead.hooks.process import script as process_script
 else:
-    # Only what replays needs these: see `playhead.host.later`.
+    # Only a replay needs these: see `playhead.host.later`.
     process_player = Later("playhead.hooks.process.player")
     process_script = Later("playhead.hooks.process.script")
 

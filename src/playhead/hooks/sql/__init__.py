@@ -1,1 +1,1 @@
-"""Databases whose clients are C libraries with sockets of their own: each statement is a call of the boundary `sql`."""
+"""Hooks for databases whose clients are C libraries that open their own sockets: each statement is one `sql` call."""

@@ -1,4 +1,4 @@
-"""Describe what a client sends to PostgreSQL: the statements, their parameters, and a name for people. Pure."""
+"""Describe the messages that a client sends to PostgreSQL: statements, parameters, and a display name. Pure."""
 
 from __future__ import annotations
 

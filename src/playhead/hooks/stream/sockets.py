@@ -301,7 +301,7 @@ def _setsockopt(original: Callable[..., None]) -> Callable[..., None]:
     def setsockopt(self: Any, *options: Any) -> None:
         if not _feeds or self not in _feeds:
             return original(self, *options)
-        return None  # of TCP: the pair of sockets has none of them
+        return None  # options of TCP: the socket pair has none of them
 
     return setsockopt
 

@@ -1,7 +1,7 @@
-"""`@playhead.tool`: a function of the program as a tool whose calls are recorded, and served in a replay.
+"""Provide `@playhead.tool`, which records the calls of a function as tool calls, and serves them in a replay.
 
-Knows functions and coroutines; generators are in `tool_streams`, frameworks in modules of their own. Where
-nothing records, the function is called as if it had no decorator.
+If nothing records, the function is called as if it had no decorator. Knows functions and coroutines; generators are in
+`tool_streams`, and each framework has its own module.
 """
 
 from __future__ import annotations

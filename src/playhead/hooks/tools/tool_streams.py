@@ -1,7 +1,7 @@
-"""Tools that yield: each item goes onto the tape as it is yielded, and is yielded again in a replay.
+"""Record the items that a generator tool yields, and yield them again in a replay.
 
-Knows generators, sync and async, with `send`, `throw` and `close`; does not know who decorates them. An item
-is a line of JSON in the stream `yielded`.
+An item is a line of JSON in the stream `yielded`. Knows generators, sync and async, with `send`, `throw` and `close`;
+does not know the decorator.
 """
 
 from __future__ import annotations

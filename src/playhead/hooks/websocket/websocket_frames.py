@@ -1,6 +1,6 @@
-"""WebSocket frames (RFC 6455) as bytes, for answers from a tape. Does not know any library.
+"""Encode and parse WebSocket frames (RFC 6455), for answers from a tape. Does not know any library.
 
-Implements only what a peer of a well-behaved client needs: no extensions, no fragments when sending.
+Implements only the parts that the peer of a well-behaved client needs: no extensions, no fragments when sending.
 """
 
 from __future__ import annotations
