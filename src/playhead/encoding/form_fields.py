@@ -32,7 +32,7 @@ _NAME = r';\s*%s="((?:[^"\\]|\\.)*)"'
 
 
 def file_value(filename: str | None, kind: str | None, content: bytes) -> dict[str, Any]:
-    """The value of a field that is a file."""
+    """Return the value of a field that is a file."""
     return hashed_file(filename, kind, len(content), hashlib.sha256(content).hexdigest())
 
 
@@ -42,12 +42,14 @@ def hashed_file(filename: str | None, kind: str | None, size: int, digest: str) 
 
 
 def spelled(digest: str) -> str:
-    """A hash in capitals: hexadecimal digits in small letters are taken for ids that differ in every run."""
+    """Return a hash in capitals: hexadecimal digits in small letters would be taken for ids that differ in
+    every run.
+    """
     return digest.upper()
 
 
 def data_value(content: bytes) -> Any:
-    """The value of a field that is not a file: its text, or its hash where it is not text."""
+    """Return the value of a field that is not a file: its text, or its hash if it is not text."""
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -55,7 +57,7 @@ def data_value(content: bytes) -> Any:
 
 
 def form_of(fields: Iterable[Field]) -> dict[str, Any]:
-    """The fields by name."""
+    """Return the fields by name."""
     form: dict[str, Any] = {}
     repeated: set[str] = set()
     for name, value in fields:
@@ -70,8 +72,8 @@ def form_of(fields: Iterable[Field]) -> dict[str, Any]:
 
 
 def with_form(request: Any) -> Any:
-    """An HTTP request whose body is a form, with the form's fields in place of the body, and without the boundary.
-    Any other request as it is.
+    """Return a request whose body is a form with the form's fields in place of the body, and without the boundary. Any
+    other request is returned unchanged.
     """
     if type(request) is not dict or type(request.get("headers")) is not dict:
         return request
@@ -109,7 +111,7 @@ def _read(kind: str, name: str, body: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _parts(raw: bytes, boundary: bytes) -> dict[str, Any] | None:
-    """The form in a multipart body; None: the body is not one."""
+    """Return the form in a multipart body; None: the body is not one."""
     pieces = (b"\r\n" + raw).split(b"\r\n--" + boundary)
     if len(pieces) < 2 or not pieces[-1].startswith(b"--"):
         return None
@@ -135,6 +137,6 @@ def _headers(head: bytes) -> dict[str, str]:
 
 
 def parameter(told: str, name: str) -> str | None:
-    """A parameter of a header: `name` in `form-data; name="prompt"`."""
+    """Return a parameter of a header: `name` in `form-data; name="prompt"`."""
     hit = re.search(_NAME % name, told, re.IGNORECASE)
     return None if hit is None else str(hit.group(1))

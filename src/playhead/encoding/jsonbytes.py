@@ -23,19 +23,19 @@ else:
     json = Later("json")
     util = Later("importlib.util")
 
-# `json` itself needs `re` and five patterns, 6 ms of every start, for what C does without them.
+# `json` itself needs `re` and five patterns, which cost 6 ms at every start; the C functions do not need them.
 try:
     import _json
 
     _c: Any = _json
-except ImportError:  # no CPython
+except ImportError:  # not CPython
     _c = None
 
 
 def _encoder(
     quoted: Callable[[str], str], comma: str, colon: str, *, sort_keys: bool = False
 ) -> Callable[[Any], str]:
-    """`json.JSONEncoder(…).encode`, made once and not again for each value."""
+    """Return `json.JSONEncoder(…).encode`, made once instead of for each value."""
     if _c is None:
         return json.JSONEncoder(
             ensure_ascii=quoted is quote,
@@ -52,7 +52,7 @@ def _refuse(value: object) -> None:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
-# A text as JSON: in ASCII, as `json.dumps` has it, and as it is.
+# A text as JSON: escaped to ASCII as `json.dumps` does, and unescaped.
 quote: Callable[[str], str] = json.dumps if _c is None else _c.encode_basestring_ascii
 quote_as_is: Callable[[str], str] = (
     json.JSONEncoder(ensure_ascii=False).encode if _c is None else _c.encode_basestring
@@ -64,7 +64,7 @@ dumps = _encoder(quote, ", ", ": ")
 
 
 class _AsUsual:
-    """The settings with which C parses JSON as `json.loads` does by default."""
+    """The settings that make the C scanner parse JSON as `json.loads` does by default."""
 
     strict = True
     object_hook = object_pairs_hook = parse_constant = None
@@ -77,13 +77,13 @@ _scan: Callable[[str, int], tuple[Any, int]] | None = (
 
 
 def loads(text: str) -> Any:
-    """The inverse of `dumps`. Whatever is not JSON as that writes it is left to `json`."""
+    """Decode JSON: the inverse of `dumps`. Text in another form than `dumps` writes is left to `json`."""
     value, end = None, -1
     if _scan is not None:
         try:
             value, end = _scan(text, 0)
         except StopIteration:
-            end = -1  # JSON breaks off: `json` says where
+            end = -1  # the JSON is cut off: `json` reports where
     return value if end == len(text) else json.loads(text)
 
 
@@ -96,12 +96,12 @@ def decode_std(line: bytes) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Sorted keys, one spelling a number: the form that fingerprints are taken of."""
+    """Encode with sorted keys and one form per number: fingerprints are taken of this form."""
     return _canonical(value).encode("utf-8", "surrogatepass")
 
 
 def msgspec_encoder() -> Encode | None:
-    """msgspec's encoder if the host can import it. Importing it costs some 30 ms: see `fastest`."""
+    """Return msgspec's encoder if the host can import it. Importing it costs some 30 ms: see `fastest`."""
     try:
         import msgspec.json
     except ImportError:
@@ -120,9 +120,9 @@ def msgspec_decoder() -> Decode | None:
 
 
 def fastest(*, may_import: bool) -> Encode:
-    """The quickest encoder at hand; `may_import=False` takes msgspec only if it is loaded already.
+    """Return the fastest available encoder; `may_import=False` uses msgspec only if it is loaded already.
 
-    A program that records a handful of events must not pay for an import that it never asked for.
+    A program that records a handful of events must not pay for an import that it did not request.
     """
     if not may_import and "msgspec" not in sys.modules:
         return encode_std
@@ -134,7 +134,7 @@ def fastest_decode() -> Decode:
 
 
 def could_be_faster(encode: Encode) -> bool:
-    """Whether this host has msgspec and `encode` does not use it yet."""
+    """Return whether this host has msgspec and `encode` does not use it yet."""
     return encode is encode_std and (
         "msgspec" in sys.modules or util.find_spec("msgspec") is not None
     )

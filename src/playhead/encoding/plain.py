@@ -15,7 +15,7 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 DEEPEST = 100  # deeper values are unreadable, and CPython 3.10 recurses in C at about 1,000
 _MOST_KEYS = 10_000
 _LONGEST_KEY = 200
-# A few lists that hold each other several times over unfold to more than any tape can hold.
+# A few lists that contain each other several times expand to more than any tape can hold.
 _MOST_PARTS = 100_000
 _LEAVES = frozenset({str, bool, type(None)})
 
@@ -23,24 +23,24 @@ _LEAVES = frozenset({str, bool, type(None)})
 class Keys:
     """Decides which keys of dicts may be written unchanged; `known` holds those seen before.
 
-    Here all keys, except those that could be mistaken for a codec.
+    This class allows all keys except those that could be mistaken for a codec.
     """
 
     def __init__(self) -> None:
-        # A set, and not a dict of answers: that it holds all keys of a dict is one question in C.
+        # A set instead of a dict of results: one C operation tests whether it holds all keys of a dict.
         self.known: set[str] = set()
 
     def is_safe(self, key: str) -> bool:
         return "$" not in key
 
     def learn(self, keys: Iterable[Any]) -> bool:
-        """Whether all of these may be written; they are remembered if so."""
+        """Return whether all of these may be written; if so, remember them."""
         for key in keys:
             if not isinstance(key, str) or not self.is_safe(key):
                 return False
             if len(key) <= _LONGEST_KEY:
                 if len(self.known) > _MOST_KEYS:
-                    self.known = set()  # keys made of ids: do not grow with the run
+                    self.known = set()  # for keys made of ids: do not grow with the run
                 self.known.add(str.__str__(key))
         return True
 
@@ -49,17 +49,17 @@ _ANY_KEY = Keys()
 
 
 def is_plain(value: Any, keys: Keys = _ANY_KEY) -> bool:
-    """Whether JSON holds `value` exactly, so that it can be encoded as it stands.
+    """Return whether JSON holds `value` exactly, so that it can be encoded unchanged.
 
-    On the recorder's hot path: one loop instead of recursion, values by exact type (a `str` subclass may be an
-    enum), leaves in line. Keys may be subclasses of `str`: to every encoder they are their text.
+    On the recorder's hot path: one loop instead of recursion, checks by exact type (a `str` subclass may be an enum),
+    leaves inline. Keys may be subclasses of `str`: every encoder writes them as text.
     """
     kind = type(value)
     if kind is not dict and kind is not list:
         return is_plain([value], keys)
     known = keys.known
     parts = [value]
-    for part in parts:  # grows meanwhile
+    for part in parts:  # `parts` grows in the loop
         items = part
         if type(part) is dict:
             if not known.issuperset(part):
@@ -88,7 +88,7 @@ def is_plain(value: Any, keys: Keys = _ANY_KEY) -> bool:
                 return False
         if len(parts) > _MOST_PARTS:
             return False
-    # Only a value of more parts than that can be too deep.
+    # Only a value with more parts than that can be too deep.
     return len(parts) <= DEEPEST or not _is_deeper_than(DEEPEST, value)
 
 

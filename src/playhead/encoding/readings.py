@@ -29,7 +29,7 @@ _MOST_EXACT_SPINNING = 8
 
 
 class ReadingRun:
-    """The readings of one place since the last event. Of a long run only the ends are kept."""
+    """The readings of one place since the last event. Of a long run only the first and last are kept."""
 
     __slots__ = ("_exact", "_last", "_most", "_skipped")
 
@@ -64,7 +64,7 @@ class ReadingRun:
 
 
 def pack(values: list[Any]) -> list[Any]:
-    """The inverse of `unpack`."""
+    """Encode readings: the inverse of `unpack`."""
     found = _integers(values) if len(values) > _FEW else None
     if found is None:
         return values
@@ -73,8 +73,8 @@ def pack(values: list[Any]) -> list[Any]:
 
 
 def unpack(items: Iterable[Any]) -> Iterator[Any]:
-    """Every reading, one after the other. A line of a million costs no memory. Iterators of C: programs
-    read clocks in loops.
+    """Return an iterator over every reading. A million readings cost no memory. Uses C iterators, because programs read
+    clocks in loops.
     """
     return chain.from_iterable(map(_unpacked, items))
 
@@ -82,7 +82,7 @@ def unpack(items: Iterable[Any]) -> Iterator[Any]:
 def _unpacked(item: Any) -> Iterable[Any]:
     kind = type(item)
     if kind is list or (kind is dict and next(iter(item), "")[:1] == "$"):
-        return (thaw(item),)  # JSON cannot hold it as it stands: a number near nought, a state
+        return (thaw(item),)  # JSON cannot hold it exactly: a number near zero, a state
     if kind is not dict:
         return (item,)
     if len(line := _numbers(item.get("between"))) == 3:
@@ -92,7 +92,7 @@ def _unpacked(item: Any) -> Iterable[Any]:
 
 
 def _numbers(found: Any) -> list[int]:
-    """A tape is data from a stranger."""
+    """Return the numbers of a row, checked, because a tape is untrusted data."""
     return found if isinstance(found, list) and all(type(one) is int for one in found) else []
 
 
@@ -106,7 +106,7 @@ def _reading(number: int, unit: str) -> Any:
 
 
 def _integers(values: list[Any]) -> tuple[str, list[int]] | None:
-    """The same as integers, if the conversion is exact to the last bit."""
+    """Return the values as integers, if the conversion is exact to the last bit."""
     kinds = set(map(type, values))
     if kinds == {int}:
         return "int", values

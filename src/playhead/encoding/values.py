@@ -38,12 +38,12 @@ else:
     uuid = Later("uuid")
 
 _LONGEST_REPR = 2000
-# A few lists that hold each other several times over unfold to more than any tape can hold.
+# A few lists that contain each other several times expand to more than any tape can hold.
 _MOST_PARTS = 5_000_000
 
 
 class Frozen:
-    """A value that was frozen already, by another process, and is to be written as it stands."""
+    """A value that another process has frozen already; it is written unchanged."""
 
     __slots__ = ("value",)
 
@@ -52,12 +52,14 @@ class Frozen:
 
 
 def freeze(value: Any) -> Any:
-    """`value` as plain JSON with `$` codecs. Cycles, hostile and bottomless objects included."""
+    """Return `value` as plain JSON with `$` codecs. Handles cycles, hostile objects and endless nesting."""
     return _Freezer().freeze(value)
 
 
 class _Freezer:
-    """One walk; remembers the path from the root, to name a cycle by how far up it leads."""
+    """One pass over a value. Remembers the path from the root, to encode a cycle as the number of levels it
+    leads up.
+    """
 
     def __init__(self) -> None:
         self.path: list[int] = []
@@ -119,7 +121,7 @@ class _Freezer:
         return opaque(value)
 
     def _fields(self, codec: str, value: Any, names: list[str]) -> Any:
-        """Fields by name, read from the object itself: no serialiser of the host's is run."""
+        """Return the fields by name, read from the object itself: the host's serialisers are not run."""
         fields = {}
         for name in names:
             try:
@@ -168,7 +170,7 @@ class _Freezer:
         return {"$tuple": items}
 
     def set(self, value: Any) -> Any:
-        # Sorted by their frozen spelling: a set has no order, and equal sets must look equal.
+        # Sorted by their frozen form: a set has no order, and equal sets must look equal.
         kind = set if issubclass(type(value), set) else frozenset
         items = sorted((self.freeze(item) for item in kind.__iter__(value)), key=repr)
         return {"$set" if kind is set else "$frozenset": items}
@@ -198,7 +200,7 @@ class _Freezer:
 
 
 def traceback_lines(error: BaseException) -> list[str]:
-    """`file:line function`, outermost first, at most the 50 innermost."""
+    """Return `file:line function` for each frame, outermost first, at most the 50 innermost."""
     lines = []
     step = error.__traceback__
     while step is not None:
@@ -214,16 +216,16 @@ _MODULE: Any = type.__dict__["__module__"]
 
 
 def type_name(kind: type) -> str:
-    """`module:qualname`, asked of `type` itself: a metaclass may answer with anything."""
+    """Return `module:qualname`, read with `type` itself: a metaclass may return anything."""
     try:
         module = _MODULE.__get__(kind)
-    except AttributeError:  # a class that has lost it
+    except AttributeError:  # a class without this attribute
         module = None
     return _writable(f"{module if type(module) is str else '?'}:{_NAME.__get__(kind)}")
 
 
 def safe_str(value: object) -> str:
-    """`str(value)`, whatever the host's `__str__` does."""
+    """Return `str(value)`; never raises, whatever the host's `__str__` does."""
     try:
         text = str(value)
     except Exception as error:
@@ -234,9 +236,9 @@ def safe_str(value: object) -> str:
 
 
 def opaque(value: object, *, why: str | None = None) -> dict[str, Any]:
-    """The description of a value without a codec."""
+    """Return the description of a value without a codec."""
     try:
-        # Not the looks of a list that is too deep or too large: they are as large.
+        # Without the repr of a list that is too deep or too large: the repr would be as large.
         looks = str.__str__(repr(value)) if why not in ("too deep", "too large") else "<not shown>"
     except Exception as error:
         if is_interrupt(error):
@@ -258,12 +260,12 @@ def _writable(text: str) -> str:
 def _digits(value: int) -> str:
     try:
         return int.__repr__(value)
-    except ValueError:  # more digits than Python is willing to spell
+    except ValueError:  # more digits than Python converts
         return hex(value)
 
 
 def _is_text(key: str) -> bool:
-    """Whether UTF-8 can encode it. Does not call methods of a subclass."""
+    """Return whether UTF-8 can encode the text. Does not call methods of a subclass."""
     try:
         str.encode(key)
     except UnicodeEncodeError:
@@ -272,7 +274,7 @@ def _is_text(key: str) -> bool:
 
 
 def _text(value: str) -> Any:
-    """Text that UTF-8 can hold stays; lone surrogates (file names, cut emoji) keep their bytes."""
+    """Return text that UTF-8 can encode unchanged; for lone surrogates (file names, cut emoji) keep the bytes."""
     if value.isascii():
         return value
     try:
@@ -294,7 +296,7 @@ _EXACT: dict[type, _Codec] = {
     frozenset: _Freezer.set,
     Frozen: lambda _, v: v.value,
 }
-# Types of modules that the host may never load: a value of theirs is known by its name.
+# Types of modules that the host may never load: their values are recognised by the name of the type.
 _DATETIME = ("datetime", "datetime")
 _BY_NAME: dict[tuple[str, str], _Codec] = {
     _DATETIME: lambda _, v: {"$datetime": v.isoformat()},
@@ -304,7 +306,7 @@ _BY_NAME: dict[tuple[str, str], _Codec] = {
     ("decimal", "Decimal"): lambda _, v: {"$decimal": str(v)},
     ("uuid", "UUID"): lambda _, v: {"$uuid": str(v)},
 }
-# A value of theirs there is only where their module is; asked in this order, before all others.
+# Types that exist only if their module is loaded; checked in this order, before all others.
 _LOADED: tuple[tuple[str, str, _Codec], ...] = (
     ("enum", "Enum", _Freezer.enum),
     ("pathlib", "PurePath", lambda _, v: {"$path": _text(str(v))}),
@@ -341,7 +343,7 @@ def thaw(frozen: Any, types: Types | None = None) -> Any:
         try:
             return build(frozen[codec], types)
         except (ValueError, TypeError, ArithmeticError, AttributeError, LookupError):
-            return frozen  # a stranger's tape, or a secret was taken out of the middle
+            return frozen  # an untrusted tape, or a secret was removed from the middle
     fields = frozen.get("fields")
     if isinstance(fields, dict):
         kept = {key: thaw(item, types) for key, item in fields.items()}

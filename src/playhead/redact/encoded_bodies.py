@@ -34,12 +34,12 @@ else:
     importlib = Later("importlib")
     zlib = Later("zlib")
 
-# More than this is not held in the agent's memory. Such a body is a download, and is recorded as it comes.
+# A larger body is not held in the agent's memory. Such a body is a download, and is recorded unchanged.
 _MOST_HELD = 64 * 1024 * 1024
 
 
 def encoding_of(head: Any) -> str | None:
-    """The content encoding that the head of a response names; None: the body is plain."""
+    """Return the content encoding in the head of a response; None: the body is plain."""
     headers = head.get("headers") if type(head) is dict else None
     for pair in headers if type(headers) is list else ():
         name, value = pair
@@ -75,17 +75,17 @@ class EncodedBodyCleaner:
 def cleaned_pieces(
     redactor: Redactor, encoding: str, pieces: list[Piece], undo: Undo
 ) -> list[Piece]:
-    """The same pieces if they contain no secret; else as many pieces of the redacted body."""
+    """Return the same pieces if they contain no secret; else as many pieces of the redacted body."""
     raw = b"".join([piece for piece, _ in pieces])
     clean = cleaned_body(redactor, encoding, raw, undo)
     if clean is raw:
         return pieces
-    # As many pieces at the same times: a replay shows the client as many reads as the recorded run had.
+    # The same number of pieces at the same times: the client in a replay makes as many reads as in the recorded run.
     return list(zip(_cut(clean, len(pieces)), [when for _, when in pieces], strict=False))
 
 
 def in_encoding(encoding: str, plain: bytes, count: int) -> list[bytes]:
-    """A plain body in an encoding, in at most `count` pieces."""
+    """Return a plain body in an encoding, in at most `count` pieces."""
     for name in encoding.lower().split(","):
         plain = _encoded(name.strip(), plain)
     return _cut(plain, count)
@@ -97,7 +97,9 @@ def _cut(raw: bytes, count: int) -> list[bytes]:
 
 
 def cleaned_body(redactor: Redactor, encoding: str, raw: bytes, undo: Undo) -> bytes:
-    """`raw` itself if it holds no secret, or cannot be decoded here; else redacted, in the same encoding."""
+    """Return `raw` itself if it holds no secret, or cannot be decoded here; else the redacted body in the same
+    encoding.
+    """
     plain = undo(encoding, raw).body
     if not plain or not redactor.suspects(plain):
         return raw
@@ -105,14 +107,14 @@ def cleaned_body(redactor: Redactor, encoding: str, raw: bytes, undo: Undo) -> b
     if clean == plain:
         return raw
     if plain == raw:
-        return clean  # its client had decoded it already
+        return clean  # the client had decoded it already
     for name in encoding.lower().split(","):
         clean = _encoded(name.strip(), clean)
     return clean
 
 
 def _encoded(name: str, plain: bytes) -> bytes:
-    """Compressed without a date, so that equal bodies stay equal."""
+    """Compress a body, without a date, so that equal bodies stay equal."""
     if name in ("gzip", "x-gzip"):
         return gzip.compress(plain, mtime=0)
     if name == "deflate":

@@ -41,7 +41,7 @@ _SHORTEST_NUMBER = 24
 _NUMBER = "0edac7ed"
 # `redact` on the keys of a telephone, before a hash of ten decimal digits.
 _DECIMAL = "733228"
-# Everything that may stand in the place of a secret, with the beginning of a key: for searches in texts.
+# All forms of placeholders, with the beginning of a key: for searches in texts.
 PLACEHOLDER = (
     r"\[redacted:[a-z0-9_-]{1,40}:[0-9a-f]{8}\]"
     r"|(?:\b[A-Za-z][A-Za-z0-9_.-]{1,24}?)?redacted"
@@ -61,14 +61,14 @@ _decimal = pattern(r"-?[0-9]{1,23}(?:\.[0-9]{1,23})?\Z")
 
 @shapes.cache
 def _beginning() -> re.Pattern[bytes]:
-    """The known beginning of a key, and words of it that tell its purpose: `sk-proj-`, `sk-ant-api03-`."""
+    """Return the known beginning of a key, with the words that tell its purpose: `sk-proj-`, `sk-ant-api03-`."""
     starts = [one for _, starts, _ in shapes.SHAPES for one in starts.split()]
     known = shapes.any_of(tuple(starts))
     return re.compile(rf"{known}(?:(?!redacted)[a-z]{{2,8}}[0-9]{{0,2}}[-_]){{0,2}}".encode())
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether this value is a placeholder: it has gone through a replay, and must stay as it is."""
+    """Return whether this value is a placeholder: it comes from a replay, and must stay unchanged."""
     if "redacted" not in text and not text.startswith((_NUMBER, _DECIMAL)):
         return False
     if text.startswith(_BRACKET) or is_redacted_token(text):
@@ -85,7 +85,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def secrets_in_place(text: str) -> set[tuple[str, str]]:
-    """Kind and hash of each secret that was replaced in this text."""
+    """Yield kind and hash of each secret that was replaced in this text."""
     found = set()
     for hit in _parts.finditer(text):
         kind, digest = (one for one in hit.groups() if one is not None)
@@ -94,7 +94,7 @@ def secrets_in_place(text: str) -> set[tuple[str, str]]:
 
 
 def placeholder_for(kind: str, digest: str, secret: str) -> str:
-    """The placeholder of a secret; `digest` tells it from others."""
+    """Return the placeholder of a secret; `digest` distinguishes it from others."""
     if not _one_word.match(secret):
         return f"{_BRACKET}{kind}:{digest}]"
     size = len(secret)
@@ -107,7 +107,7 @@ def placeholder_for(kind: str, digest: str, secret: str) -> str:
         # The same kind wherever the key is found: in a header, in a field or in a text.
         kind, start = known, _beginning().match(secret.encode())
         beginning = "" if start is None else start.group().decode()
-    # An alphabet without a dash has keys such as `ghp_…`, which programs check with a pattern.
+    # If a key has no dash, its placeholder has none: programs check keys such as `ghp_…` with a pattern.
     if secret[len(beginning) :].isalnum():
         made = f"{beginning}redacted0{kind}0{digest}"
         if len(made) <= size:
@@ -116,19 +116,21 @@ def placeholder_for(kind: str, digest: str, secret: str) -> str:
 
 
 def _kind_of(secret: str) -> str | None:
-    """The kind of a key by its form."""
+    """Return the kind of a key by its form."""
     hit = shapes.exact().fullmatch(secret.encode())
     return None if hit is None else shapes.KINDS[(hit.lastindex or 1) - 1]
 
 
 def is_redacted_token(text: str) -> bool:
-    """Return whether a token is a placeholder already: it has gone through a replay, and must stay as it is."""
+    """Return whether a token is a placeholder already: it comes from a replay, and must stay unchanged."""
     parts = text.split(".")
     return len(parts) == 3 and parts[2].startswith(_MARK) and text.startswith("eyJ")
 
 
 def redacted_token(text: str, digest: str, clean: Callable[[Any], Any]) -> str | None:
-    """A JSON Web Token with another signature of the same length; None: it is not one. `clean` redacts its claims."""
+    """Return a JSON Web Token with another signature of the same length; None: it is not one. `clean` redacts its
+    claims.
+    """
     parts = text.split(".")
     if len(parts) != 3 or not parts[0].startswith("eyJ") or len(text) > _LARGEST:
         return None
@@ -144,7 +146,7 @@ def redacted_token(text: str, digest: str, clean: Callable[[Any], Any]) -> str |
 
 
 def redacted_cookies(name: str, value: str, hide: Callable[[str], str]) -> str | None:
-    """A `Cookie` or `Set-Cookie` header whose values are hidden; None: it is not one. Attributes stay."""
+    """Return a `Cookie` or `Set-Cookie` header with redacted values; None: it is not one. Attributes stay."""
     first, *rest = value.split(";")
     if "=" not in first:
         return None

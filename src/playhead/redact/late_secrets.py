@@ -86,7 +86,7 @@ class LateSecrets:
         return sorted(fresh)
 
     def forget(self) -> None:
-        """The run is over."""
+        """Delete the file at the end of the run."""
         try:
             os.unlink(self._path)
         except OSError:
@@ -94,13 +94,13 @@ class LateSecrets:
 
 
 def crypt(key: bytes, raw: bytes) -> bytes:
-    """`raw` encrypted with the store's redaction key."""
+    """Return `raw` encrypted with the store's redaction key."""
     nonce = clock.urandom(_NONCE)
     return nonce + _xor(key, raw, nonce)
 
 
 def decrypted(key: bytes, line: bytes) -> bytes:
-    """The inverse, from hexadecimal digits; nothing if they are none."""
+    """Decrypt hexadecimal digits: the inverse of `crypt`. Invalid input gives an empty result."""
     try:
         sealed = bytes.fromhex(line.decode())
     except ValueError:
@@ -109,7 +109,7 @@ def decrypted(key: bytes, line: bytes) -> bytes:
 
 
 def _xor(key: bytes, raw: bytes, nonce: bytes) -> bytes:
-    """Counter mode over HMAC-SHA-256: the standard library of a guest has no cipher."""
+    """Encrypt in counter mode over HMAC-SHA-256: the standard library of a guest has no cipher."""
     stream = b""
     while len(stream) < len(raw):
         counter = len(stream).to_bytes(8, "big")

@@ -15,7 +15,7 @@ else:
 
 
 def secret_fields(raw: bytes) -> Iterator[tuple[int, int, str]]:
-    """Start, end and kind of each secret value."""
+    """Yield start, end and kind of each secret value."""
     for hit in _field().finditer(raw):
         name, value = (one.decode("utf-8", "replace") for one in hit.groups())
         if is_secret_name(name) and may_hold(name, value):
@@ -23,7 +23,7 @@ def secret_fields(raw: bytes) -> Iterator[tuple[int, int, str]]:
 
 
 def open_field(tail: bytes) -> int | None:
-    """The start of a field at the end of a text, if it may be a secret whose value has not ended yet."""
+    """Return the start of a field at the end of a text, if it may be a secret whose value has not ended yet."""
     start = tail.rfind(b"form-data; name=")
     hit = _open_field().match(tail, start) if start >= 0 else None
     if hit is None:
@@ -35,7 +35,7 @@ def open_field(tail: bytes) -> int | None:
 
 @shapes.cache
 def _field() -> re.Pattern[bytes]:
-    """A field of a multipart form, its name and its value: as on the wire, and in JSON."""
+    """Return the pattern of a field of a multipart form, with its name and value: on the wire, and inside JSON."""
     quote, line = r"\\{0,2}\"", r"(?:\r?\n|\\r\\n|\\n)"
     return re.compile(
         rf"form-data; name={quote}([^\"\\\r\n]{{1,128}}){quote}{line}"
@@ -46,5 +46,7 @@ def _field() -> re.Pattern[bytes]:
 
 @shapes.cache
 def _open_field() -> re.Pattern[bytes]:
-    """A field at the end of a text whose value may not have ended yet: its name, and the quote after the name."""
+    """Return the pattern of a field at the end of a text whose value may not have ended yet: its name, and the quote
+    after the name.
+    """
     return re.compile(rb"form-data; name=\"([^\"\r\n]{0,128})(\"?)(?:(?!\r\n--)[\s\S]){0,5000}\Z")

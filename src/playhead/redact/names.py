@@ -37,7 +37,8 @@ _SECRETS = frozenset(
     }
 )
 _ENDS = (
-    # Of presigned requests. `signature` alone is a field of LLM responses that must come back as it was.
+    # Parameters of presigned requests. `signature` alone is also a field of LLM responses, which must be sent back
+    # unchanged.
     *("amz-signature", "amz_signature", "goog-signature", "goog_signature"),
     *(f"{word}{joint}key" for word in _KEYS for joint in _JOINTS),
     *(f"{word}{joint}token" for word in _TOKENS for joint in _JOINTS),
@@ -62,7 +63,7 @@ _NUMERIC = ("password", "passwd", "pwd", "passphrase", "secret", "pin")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a field, header or parameter of that name holds a secret.
+    """Return whether a field, header or parameter of that name holds a secret.
 
     Names in capitals follow the convention of variables.
     """
@@ -73,8 +74,8 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret_variable(name: str) -> bool:
-    """Whether an environment variable of that name holds a secret: wider than for fields, because
-    names there are written by people who follow the convention.
+    """Return whether an environment variable of that name holds a secret. The rule is wider than for fields, because
+    people follow naming conventions for variables.
     """
     low = name.casefold()
     if low in {"pwd", "oldpwd", "public_key"} or low.endswith("_public_key"):
@@ -83,8 +84,8 @@ def is_secret_variable(name: str) -> bool:
 
 
 def may_hold(name: str, item: object) -> bool:
-    """Whether `item`, in a field of a secret's name, can be one. Tokens are counted (a number) and
-    listed (a word: `{"token": "Hel", "logprob": …}`) far more often than they are kept.
+    """Return whether `item`, in a field with the name of a secret, can be a secret. A field named `token` more often
+    holds a count (a number) or a word (`{"token": "Hel", "logprob": …}`).
     """
     low = name.casefold()
     if isinstance(item, str):
@@ -96,7 +97,7 @@ def may_hold(name: str, item: object) -> bool:
 
 
 def _is_counted(low: str) -> bool:
-    """`next_page_token`, `eos-token`."""
+    """Return whether the name is a harmless one such as `next_page_token` or `eos-token`."""
     if not low.endswith(("_token", "-token")):
         return False
     return low[:-6].replace("-", "_").rpartition("_")[2] in _COUNTED

@@ -37,7 +37,7 @@ else:
     json = Later("json")
     re = Later("re")
 
-_SHORTEST_VALUE = 8  # shorter values of variables ("1", "true", "prod") stand everywhere in texts
+_SHORTEST_VALUE = 8  # shorter values ("1", "true", "prod") occur in many texts
 _SHORTEST_TEXT = 8
 _MOST_DIGESTS = 256
 _BASE64 = frozenset({"$bytes", "$bytearray", "$text", "b64"})
@@ -47,7 +47,7 @@ _OWN_WAY = frozenset({"b64", "argv", "command", "shell"})
 
 
 class SafeKeys(Keys):
-    """Keys that are not names of secrets either."""
+    """Decides which keys are neither codecs nor names of secrets."""
 
     def __init__(self, names: frozenset[str], kept: frozenset[str] = frozenset()) -> None:
         super().__init__()
@@ -64,7 +64,9 @@ class SafeKeys(Keys):
 
 
 class Redactor:
-    """One per run. Its knowledge is replaced as a whole (`renew`), so threads share it freely."""
+    """Replaces secrets; one instance per run. Its knowledge is replaced as a whole (`renew`), so threads can
+    share it.
+    """
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class Redactor:
         names: Iterable[str] = (),
         keep: Iterable[str] = (),
     ) -> None:
-        """`names` are more names of secrets, `keep` names and kinds (`jwt`) of values that stay as they are."""
+        """`names` are additional names of secrets, `keep` names and kinds (`jwt`) of values that are not redacted."""
         self.key = key
         self.patterns = tuple(patterns)
         self.names = tuple(names)
@@ -87,17 +89,17 @@ class Redactor:
         # Beginnings of long runs in those values, and values that have none: see `suspects`.
         self._runs: tuple[bytes, ...] = ()
         self._without_run: tuple[bytes, ...] = ()
-        # A conversation repeats its messages, including their secrets.
+        # Cached, because a conversation repeats its messages, including their secrets.
         self._digests: dict[bytes, str] = {}
         # Called with each placeholder, its kind and its secret: a run with a vault keeps them.
         self.keeper: Callable[[str, str, bytes], None] | None = None
-        # Headers by how they came, for who cleans the same ones again and again.
+        # Redacted headers by their original form, for callers that redact the same headers repeatedly.
         self.known_headers: dict[Any, list[str]] = {}
         self.renew(variables or {})
 
     def renew(self, variables: Mapping[str, str]) -> bool:
-        """Learn the secrets of these environment variables, in addition to those known already; whether
-        there were any new ones. A value that a variable no longer has stays a secret.
+        """Learn the secrets of these environment variables, in addition to those known already. Return whether there
+        were new ones. A value that a variable no longer has stays a secret.
         """
         values = {
             value
@@ -115,33 +117,35 @@ class Redactor:
         runs = {value: run_of(value) for value in known}
         self._runs = tuple({run for run in runs.values() if run is not None})
         self._without_run = tuple(value for value, run in runs.items() if run is None)
-        # Replaced, not cleared: a thread that is cleaning a header with the old values stores its result
-        # in the old dict, where nothing will find it.
+        # Replaced, not cleared: a thread that is redacting a header with the old values stores its result in the old
+        # dict, which is no longer used.
         self.known_headers = {}
         return True
 
     def suspicion(self) -> Callable[[bytes], bool]:
-        """`suspects` as it is until the next `renew`: for callers that need it for every event."""
+        """Return a fast form of `suspects` that is valid until the next `renew`: for callers that need it for every
+        event.
+        """
         if self._own or self._without_run:
             return self.suspects
         return partial(suspicious, known=self._runs) if self._runs else suspicious
 
     def suspects(self, encoded: bytes) -> bool:
-        """Return whether this JSON may hold a secret. False is certain; True means: look closely."""
+        """Return whether this JSON may hold a secret. False is certain; True means that a search is needed."""
         if self._own or suspicious(encoded, self._runs):  # a user's own pattern may fit anything
             return True
         return bool(self._without_run) and any(value in encoded for value in self._without_run)
 
     def clean(self, frozen: Any) -> Any:
-        """`frozen` (plain JSON) with every secret replaced; a new value, never changed in place."""
+        """Return a copy of `frozen` (plain JSON) with every secret replaced."""
         return self._walk(frozen, self.clean_text)
 
     def clean_names(self, frozen: Any) -> Any:
-        """The same for JSON in which `suspects` finds nothing: only names are left to look at."""
+        """Do the same for JSON in which `suspects` finds nothing: only names are left to check."""
         return self._walk(frozen, str)
 
     def clean_text(self, text: str, *, options: bool = False) -> str:
-        """`options`: it is a command line, and what follows `--password` is one."""
+        """Redact a text. `options`: it is a command line, in which the word after `--password` is a secret."""
         if len(text) < _SHORTEST_TEXT:
             return self._clean_own(text) if self._own else text
         raw = _utf8(text)
@@ -153,7 +157,7 @@ class Redactor:
         return self._clean_own(text) if self._own else text
 
     def clean_bytes(self, raw: bytes) -> bytes:
-        """For bodies and output."""
+        """Redact bodies and output."""
         clean = self._replaced(raw)
         if not self._own:
             return clean
@@ -164,11 +168,11 @@ class Redactor:
 
     @property
     def values(self) -> tuple[bytes, ...]:
-        """Secrets that are known literally."""
+        """Return the secrets that are known literally."""
         return tuple(self._values)
 
     def secrets_in(self, raw: bytes) -> list[Span]:
-        """Where in `raw` secrets are."""
+        """Return the positions of secrets in `raw`."""
         found = [
             one
             for one in spans(raw, self._values)
@@ -224,7 +228,7 @@ class Redactor:
         return made
 
     def _replaced(self, raw: bytes, *, options: bool = False) -> bytes:
-        """`raw` itself where there is nothing to hide."""
+        """Return `raw` with secrets replaced; `raw` itself if there are none."""
         found = spans(raw, self._values, options=options)
         if not found:
             return raw
@@ -269,7 +273,7 @@ class Redactor:
         return self._walk(item, text)
 
     def _pair(self, pair: Any, text: Callable[[str], str]) -> Any:
-        """A header, or an item of a dict whose keys are not all texts."""
+        """Redact a header, or an item of a dict whose keys are not all texts."""
         if type(pair) is list and len(pair) == 2 and type(pair[0]) is str:
             return [text(pair[0]), self._member(pair[0], pair[1], text)]
         return self._walk(pair, text)
@@ -313,12 +317,12 @@ class Redactor:
         if type(item) in (int, float):
             hidden = self._hidden(json.dumps(item), kind)
             return int(hidden) if hidden.isdigit() else hidden
-        # A value with a codec is hidden whole: a placeholder inside of it could not be read back.
+        # A value with a codec is replaced as a whole: a value with a placeholder inside could not be decoded.
         return self.placeholder(kind, json.dumps(item, sort_keys=True))
 
 
 def _from_base64(text: str) -> bytes | None:
-    """The bytes; None: the text is not base64."""
+    """Return the decoded bytes; None: the text is not base64."""
     try:
         return a2b_base64(text, strict_mode=True)  # type: ignore[call-arg, unused-ignore]
     except ValueError:
@@ -340,7 +344,7 @@ _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 
 def _spellings(value: str) -> tuple[str, ...]:
-    """The value itself, and its forms in JSON, in a URL and in base64."""
+    """Return the value itself, and its forms in JSON, in a URL and in base64."""
     plain = (value, quote(value)[1:-1], quote_as_is(value)[1:-1], _in_address(value))
     return plain if len(value) < _SHORTEST_ENCODED else (*plain, *_in_base64(_utf8(value)))
 
@@ -350,8 +354,8 @@ def _in_address(value: str) -> str:
 
 
 def _in_base64(raw: bytes) -> list[str]:
-    """The characters that are the same whatever stands before and after it, for each of the three places
-    that it can have in a group of three bytes.
+    """Return the base64 characters that do not depend on the neighbouring bytes, for each of the three positions that
+    the value can have in a group of three bytes.
     """
     found = []
     for before in range(3):

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 else:
     re = Later("re")
 
-# Every machine-made secret has a run of this many letters, digits, dashes and underscores. Words of
-# prose have not, so looking for such runs first leaves next to nothing to look at closely.
+# Every machine-made secret has a run of this many letters, digits, dashes and underscores. Prose has no such runs, so
+# searching for runs first leaves very little to examine.
 LONG = 16
 
 # (kind, literals that it begins with, pattern of the rest). The run of `LONG` characters holds the
@@ -92,8 +92,8 @@ BOUNDARY = (
 
 
 def any_of(words: tuple[str, ...]) -> str:
-    """A pattern for any of these literals, as a tree of letters: three times as fast as one after
-    another, because `re` then sees which letters it can begin with.
+    """Return a pattern for any of these literals, as a tree of letters: three times as fast as a list of alternatives,
+    because `re` then sees which letters it can begin with.
     """
     tails: dict[str, list[str]] = {}
     for word in words:
@@ -189,14 +189,16 @@ MARKED_NAMES: tuple[MarkedRule, ...] = (
 
 _IN_RUN = tuple(one for one in _STARTS if one[-1] != ".")
 _LITERALS = tuple(one.encode() for one in _IN_RUN)
-# As often as this, one literal after the other is quicker than to compile a pattern for all of them.
+# Up to this many searches, checking one literal after the other is quicker than compiling a pattern for all of them.
 _FEW = 100
 _looks = 0
 _search: Seeker | None = None
 
 
 def seeker() -> Seeker:
-    """`start_in_run().search`, or what does the same and needs no pattern where there is nothing."""
+    """Return `start_in_run().search`, or a function with the same result that needs no pattern if there is nothing to
+    find.
+    """
     global _looks, _search  # noqa: PLW0603  where threads count one too few, a literal more is looked for
     if _search is not None:
         return _search
@@ -218,7 +220,7 @@ def _by_literals(raw: bytes, at: int, end: int) -> re.Match[bytes] | None:
 
 
 def cache(make: Callable[[], re.Pattern[bytes]]) -> Callable[[], re.Pattern[bytes]]:
-    """`functools.cache`, for this alone."""
+    """Replacement for `functools.cache` in this module."""
     made: list[re.Pattern[bytes]] = []
 
     def once() -> re.Pattern[bytes]:
@@ -231,7 +233,7 @@ def cache(make: Callable[[], re.Pattern[bytes]]) -> Callable[[], re.Pattern[byte
 
 @cache
 def exact() -> re.Pattern[bytes]:
-    """A secret with a shape; the number of its group is that of its kind."""
+    """Return the pattern of a secret with a shape; the number of its group is that of its kind."""
     shapes = [f"({any_of(tuple(starts.split()))}{rest})" for _, starts, rest in SHAPES]
     # A bot's number and its token; three parts, the first of which encodes a number in base64.
     shapes.append(r"(\d{8,10}:AA[\w-]{33}(?![\w-]))")
@@ -243,7 +245,7 @@ _marked: dict[str, re.Pattern[bytes]] = {}
 
 
 def marked(raw: bytes, rules: tuple[MarkedRule, ...]) -> Iterator[tuple[str, re.Pattern[bytes]]]:
-    """Kind and pattern of each of the rules whose literal is in `raw`."""
+    """Yield kind and pattern of each of the rules whose literal is in `raw`."""
     for kind, literals, pattern in rules:
         for one in literals:
             if one in raw:
@@ -261,7 +263,7 @@ def start_in_run() -> re.Pattern[bytes]:
 
 @cache
 def open_start() -> re.Pattern[bytes]:
-    """A start, with or without a dot, where a word may begin."""
+    """Return the pattern of a start, with or without a dot, where a word may begin."""
     return re.compile(f"{BOUNDARY}{any_of(_STARTS)}".encode())
 
 
@@ -318,15 +320,15 @@ def pem() -> re.Pattern[bytes]:
 
 @cache
 def url_password() -> re.Pattern[bytes]:
-    """Matched at each `://`: what stands before it does not matter, and looking for it backwards
-    through a megabyte of base64 would take minutes.
+    """Return the pattern of a password in a URL. It is matched at each `://`: the text before does not matter, and
+    searching it backwards through a megabyte of base64 would take minutes.
     """
     return re.compile(rb"://[^\s/:@\"'\\<>]{0,256}:([^\s/@\"'\\<>]{1,512})@")
 
 
 @cache
 def open_url() -> re.Pattern[bytes]:
-    """An address at the end of a text whose password may not have ended yet."""
+    """Return the pattern of an address at the end of a text whose password may not have ended yet."""
     return re.compile(rb"://[^\s/:@\"'\\<>]{0,256}:([^\s/@\"'\\<>]{1,512})\Z")
 
 
@@ -365,7 +367,7 @@ def assigned() -> re.Pattern[bytes]:
 
 @cache
 def open_assigned() -> re.Pattern[bytes]:
-    """An assignment at the end of a text whose value may not have ended yet."""
+    """Return the pattern of an assignment at the end of a text whose value may not have ended yet."""
     value = rf"(?:{_QUOTE}(?=[^\"'\\\r\n]{{1,512}}\Z)|(?=[^\s\"'\\,;&<>{{}}()\[\]]{{1,512}}\Z))"
     between = rf"{_QUOTE}?\s{{0,3}}(?:=>|[:=])\s{{0,3}}"
     pattern = rf"(?:password|passwd|;pwd|secret|key|token){between}{value}()"
@@ -374,7 +376,9 @@ def open_assigned() -> re.Pattern[bytes]:
 
 @cache
 def harmless_bare() -> re.Pattern[bytes]:
-    """Names of variables, calls and prose: what people write after `password=` in code."""
+    """Return the pattern of harmless bare values: names of variables, calls and prose, which people write after
+    `password=` in code.
+    """
     return re.compile(
         rb"(?:[A-Za-z_]\w*\..*|[A-Za-z_]+[.:]?|\.{3}.*|x{3,}|\*+|%.*|\$.*)\Z", re.DOTALL
     )
@@ -391,7 +395,7 @@ def harmless_quoted() -> re.Pattern[bytes]:
 
 @cache
 def option() -> re.Pattern[bytes]:
-    """An option of a command line with its value: `--password hunter2`, `--token=…`."""
+    """Return the pattern of an option of a command line with its value: `--password hunter2`, `--token=…`."""
     return re.compile(
         rb"(?<![\w-])--(?:[a-z][a-z0-9]*-){0,4}"
         rb"(?:password|passwd|token|secret|api-?key|access-key|pat)"

@@ -45,7 +45,7 @@ _HEXADECIMAL_START = b"fc-"
 _BLOCK = 1024
 _BLOCKS = bytes(97 if (chr(c).isalnum() and c < 128) or c in b"+/" else 32 for c in range(256))
 _IN_BLOCK = b"a" * _BLOCK
-# The ends of such a block are looked at: a long token of base64 is a secret because of the word before it.
+# The ends of such a block are searched: a long token of base64 is a secret because of the word before it.
 _BLOCK_END = 64
 # Bytes with a NUL and at least this long are searched in their texts alone (see `_islands`).
 _BINARY = 64 * 1024
@@ -67,7 +67,7 @@ _LAST_SIX = frozenset(
 
 
 def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
-    """Whether `raw` may hold a secret. False is certain, for texts and for JSON that holds them.
+    """Return whether `raw` may hold a secret. False is certain, for texts and for JSON that holds them.
 
     `known` are runs of secrets that are known literally (see `run_of`).
     """
@@ -104,17 +104,17 @@ def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
 
 
 def _may_assign(raw: bytes) -> bool:
-    """Whether a name of a secret stands before a `=` or `:`."""
+    """Return whether a name of a secret stands before a `=` or `:`."""
     assigned = raw.translate(_ASSIGNMENTS, _BETWEEN)
-    # The last piece stands before no sign.
+    # No sign follows the last piece.
     if not _LAST_SIX.isdisjoint([piece[-6:] for piece in assigned.split(b"=")[:-1]]):
         return True
     return b";" in raw and b";pwd=" in assigned
 
 
 def _runs(raw: bytes) -> bytes:
-    """`raw` with `a` for each character of a run and a blank for all others, and for those in the middle of blocks
-    of base64.
+    """Return `raw` with `a` for each character of a run and a blank for all others, and for those in the middle of
+    blocks of base64.
     """
     runs = raw.translate(_RUNS)
     if len(raw) < _BLOCK:
@@ -149,13 +149,15 @@ def _islands(raw: bytes) -> Iterator[tuple[int, int]]:
 
 
 def run_of(value: bytes) -> bytes | None:
-    """The beginning of the first long run in `value`; None: it has none."""
+    """Return the beginning of the first long run in `value`; None: it has none."""
     at = value.translate(_RUNS).find(_RUN)
     return None if at < 0 else value[at : at + shapes.LONG]
 
 
 def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> bool:
-    """Written without helper functions, because ids and paths bring the recorder's hot path here."""
+    """Return whether a long run may be a secret. Written without helper functions, because ids and paths bring the
+    recorder's hot path here.
+    """
     if b"PRIVATE KEY" in raw:
         return True
     size, find, may_start = len(raw), runs.find, shapes.seeker()
@@ -163,7 +165,7 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
         end = find(b" ", at + _LONG)
         if end < 0:
             end = size
-        # Before the first byte stands the last one: a look too many, and no harm.
+        # For the first byte this examines the last byte instead: one check too many, and harmless.
         before = raw[at - 1]
         if (
             # Only one start is made of hexadecimal digits and dashes alone, as UUIDs and hashes are.
@@ -185,11 +187,10 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
 def spans(
     raw: bytes, values: dict[bytes, str] | None = None, *, options: bool = False
 ) -> list[Span]:
-    """Every secret in `raw`, in order, none inside another.
+    """Return every secret in `raw`, in order, none inside another.
 
-    `values` are known secrets: literal bytes and their kind. `options`: it is a command line. Without them,
-    the result is the same alone and within any event: a replay examines a request alone, and must find the
-    same.
+    `values` are known secrets: literal bytes and their kind. `options`: it is a command line. Without these two, the
+    result for a text is the same alone and within any event: a replay examines a request alone, and must find the same.
     """
     found: list[Span] = []
     for value, kind in (values or {}).items():
@@ -217,7 +218,7 @@ def spans(
 
 
 def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
-    """Secrets that a long run tells of; `at` is where the first begins."""
+    """Yield the secrets that a long run indicates; `at` is where the first run begins."""
     if b"PRIVATE KEY" in raw:
         yield from ((*one.span(), "pem") for one in shapes.pem().finditer(raw))
     while at >= 0:
@@ -271,7 +272,7 @@ def _in_urls(raw: bytes) -> Iterator[Span]:
 
 
 def _marked(raw: bytes, at: int) -> Iterator[Span]:
-    """Secrets of rules with a mark; `at` is where the first long run begins, below 0: there is none."""
+    """Yield the secrets of rules with a mark; `at` is where the first long run begins, below 0: there is none."""
     if b"form-data;" in raw:
         yield from secret_fields(raw)
     if at >= 0:
@@ -300,7 +301,7 @@ def _assigned(raw: bytes) -> Iterator[Span]:
 
 
 def _is_value(raw: bytes, hit: re.Match[bytes]) -> bool:
-    """Whether what stands behind a name is a secret, and not code or prose."""
+    """Return whether the text behind a name is a secret, and not code or prose."""
     quoted, bare = hit.groups()
     if quoted is not None:
         return not shapes.harmless_quoted().match(quoted)
@@ -313,14 +314,14 @@ def _is_value(raw: bytes, hit: re.Match[bytes]) -> bool:
 
 
 def _is_parameter(raw: bytes, at: int) -> bool:
-    """Whether the name that ends at `at` begins after a `?` or `&`."""
+    """Return whether the name that ends at `at` begins after a `?` or `&`."""
     while at > 0 and (raw[at - 1 : at].isalnum() or raw[at - 1 : at] in (b"_", b"-", b".")):
         at -= 1
     return raw[at - 1 : at] in (b"?", b"&")
 
 
 def apart(found: list[Span]) -> list[Span]:
-    """In order, what overlaps joined: the larger secret hides the smaller."""
+    """Return the spans in order, with overlapping ones joined: the larger secret hides the smaller."""
     if len(found) < 2:
         return found
     kept: list[Span] = []

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 Piece = tuple[bytes, int]
 
 _CONTEXT = 64
-# As far back as the beginning of an unfinished secret is looked for, and as much as may wait.
+# Maximum distance from the end at which the beginning of an unfinished secret is searched, and maximum number of bytes
+# that may wait.
 _REACH = 8 * 1024
 _SHORTEST_BEGINNING = 4
 _RUN = bytes(c for c in range(128) if chr(c).isalnum() or c in b"_-.~+/%=:")
 
 
 class StreamCleaner:
-    """One stream. Pieces are (bytes, when); those that come out are clean and in order."""
+    """Redacts one stream. Pieces are (bytes, when); the returned pieces are clean and in order."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -35,14 +36,14 @@ class StreamCleaner:
 
     @property
     def waiting(self) -> int:
-        """The number of bytes that may be the beginning of a secret and were not returned yet."""
+        """Return the number of bytes that may be the beginning of a secret and were not returned yet."""
         return sum([len(piece) for piece, _ in self._held])
 
     def feed(self, pieces: list[Piece], *, last: bool = False) -> list[Piece]:
-        """The pieces that may be written now. `last`: the stream has ended."""
+        """Return the pieces that may be written now. `last`: the stream has ended."""
         waiting = [*self._held, *pieces]
         if not waiting:
-            return []  # the end of a stream of which nothing waits
+            return []  # the stream has ended, and nothing waits
         raw = self._context + b"".join([piece for piece, _ in waiting])
         cut = len(raw) if last else self._unfinished(raw)
         if cut < len(raw):
@@ -60,7 +61,7 @@ class StreamCleaner:
         return clean
 
     def _clean(self, raw: bytes, pieces: list[Piece]) -> list[Piece]:
-        # Most pieces hold nothing that could be a secret, and to rule that out is much quicker than a search.
+        # Most pieces hold nothing that could be a secret, and ruling that out is much quicker than a search.
         found = self._redactor.secrets_in(raw) if self._redactor.suspects(raw) else []
         if not found:
             return pieces
@@ -75,7 +76,7 @@ class StreamCleaner:
         return clean
 
     def _hidden(self, raw: bytes, start: int, end: int, found: list[Span]) -> bytes:
-        """The bytes from `start` to `end`; a secret stands where its first visible byte did."""
+        """Return the bytes from `start` to `end`; a placeholder replaces each secret at its first visible byte."""
         first = len(self._context)
         parts, at = [], start
         for low, high, kind in found:
@@ -89,8 +90,8 @@ class StreamCleaner:
         return b"".join((*parts, raw[at:end]))
 
     def _before_secret(self, raw: bytes, waiting: list[Piece], cut: int) -> int:
-        """`cut`, or the beginning of a secret that would otherwise be cut in two: of which the first piece would pass
-        and the second wait for what follows.
+        """Return `cut`, or the beginning of a secret that would be split there: its first piece would pass while its
+        second waits.
         """
         found = self._redactor.secrets_in(raw)
         ends, at = [], len(self._context)
@@ -105,7 +106,7 @@ class StreamCleaner:
             cut = min(across)
 
     def _unfinished(self, raw: bytes) -> int:
-        """Where a secret may begin that has not ended yet; the length of `raw`: nowhere."""
+        """Return where a secret may begin that has not ended yet; the length of `raw` if there is none."""
         low = max(0, len(raw) - _REACH)
         tail = raw[low:]
         places = [*_open_run(tail), *_open_context(tail), *self._open_values(tail)]
@@ -126,7 +127,7 @@ class StreamCleaner:
 
 
 def _open_run(tail: bytes) -> list[int]:
-    """A run that goes to the very end, and begins as a secret does."""
+    """Return the start of a run that reaches the end and begins like a secret."""
     start = len(tail.rstrip(_RUN))
     if start == len(tail):
         return []
@@ -139,7 +140,9 @@ def _open_run(tail: bytes) -> list[int]:
 
 
 def _open_context(tail: bytes) -> list[int]:
-    """Secrets that are recognised only by their surroundings: a PEM block, a URL, an assignment."""
+    """Return the starts of unfinished secrets that only their surroundings reveal: a PEM block, a URL, an
+    assignment.
+    """
     places = []
     begun = tail.rfind(b"-----BEGIN")
     if begun >= 0 and b"-----END" not in tail[begun:]:

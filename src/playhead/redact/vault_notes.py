@@ -39,7 +39,7 @@ class KeptSecret:
 
 
 def path_beside(run: str, suffix: str) -> str:
-    """A file of the vault for the run in this folder."""
+    """Return the path of a vault file for the run in this folder."""
     runs, name = os.path.split(run.rstrip(os.sep))
     return os.path.join(os.path.dirname(runs), FOLDER, f"{name}{suffix}")
 
@@ -79,7 +79,7 @@ class VaultNotes:
             os.close(fd)
 
     def read(self) -> list[KeptSecret]:
-        """The secrets; none where there is no file."""
+        """Return the secrets; none if there is no file."""
         try:
             fd = os.open(self.path, _READ)
         except OSError:
@@ -107,7 +107,7 @@ class VaultNotes:
 
 
 def forget_vault(run: str) -> None:
-    """The run is deleted, and so are its secrets."""
+    """Delete the secrets of a run that is deleted."""
     for suffix in (".vault", ".notes"):
         try:
             os.unlink(path_beside(run, suffix))
@@ -116,7 +116,7 @@ def forget_vault(run: str) -> None:
 
 
 def filled_bytes(raw: bytes, secrets: Mapping[bytes, bytes]) -> bytes:
-    """`raw` with the secrets in place of their placeholders."""
+    """Return `raw` with the secrets in place of their placeholders."""
     if b"redacted" not in raw and b"0edac7ed" not in raw:
         return raw
     for placeholder, secret in secrets.items():
@@ -125,7 +125,7 @@ def filled_bytes(raw: bytes, secrets: Mapping[bytes, bytes]) -> bytes:
 
 
 def filled(value: Any, secrets: Mapping[bytes, bytes]) -> Any:
-    """The same for plain JSON."""
+    """Do the same as `filled_bytes` for plain JSON."""
     if type(value) is str:
         raw = value.encode("utf-8", "surrogatepass")
         done = filled_bytes(raw, secrets)
@@ -149,6 +149,6 @@ def _member(name: str, item: Any, secrets: Mapping[bytes, bytes]) -> Any:
 
 
 def by_placeholder(kept: Iterable[KeptSecret]) -> dict[bytes, bytes]:
-    """For `filled`. Longest first: a placeholder may be the beginning of another."""
+    """Return the secrets by placeholder, for `filled`. Longest first: a placeholder may be the beginning of another."""
     found = {one.placeholder.encode(): one.secret for one in kept}
     return dict(sorted(found.items(), key=lambda one: len(one[0]), reverse=True))

@@ -20,7 +20,7 @@ _LARGEST = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotations:
-    """None: nothing was said. A tag that is None was taken away."""
+    """The annotations of a run. None: not annotated. A tag that is None was removed."""
 
     name: str | None = None
     tags: Mapping[str, str | None] = field(default_factory=dict)
@@ -34,7 +34,7 @@ NONE = Annotations()
 
 
 def read_annotations(run: Path) -> Annotations:
-    """None at all where the file is missing or no marks: they are remarks on a run, not the run."""
+    """Read the annotations; empty if the file is missing or invalid: they are only remarks about a run."""
     try:
         members = json.loads(read_regular(f"{run}/{FILE}", _LARGEST))
     except (OSError, ValueError, RecursionError):
@@ -43,7 +43,7 @@ def read_annotations(run: Path) -> Annotations:
 
 
 def annotations_of(members: Any) -> Annotations:
-    """From the decoded file; what is not a mark is left out."""
+    """Return the annotations in the decoded file; invalid members are left out."""
     if not isinstance(members, dict):
         return NONE
     name, tags = members.get("name"), members.get("tags")

@@ -30,20 +30,20 @@ else:
 
 
 THRESHOLD = 64 * 1024
-# No recorder stores more in one: a body or an output in one piece.
+# The recorder never stores more in one blob: a body or an output in one piece.
 LARGEST = 4 * 1024 * 1024 * 1024
 _NAME = pattern(r"[0-9a-f]{64}")
 
 
 def blob_path(run: Path, digest: str) -> Path:
-    """The path of a blob. The digest comes from a tape, so its form is checked: it must not contain a path."""
+    """Return the path of a blob. The digest comes from a tape, so its form is checked: it must not contain a path."""
     if not _NAME.fullmatch(digest):
         raise TapeDamaged(f"A blob is named {digest[:80]!r}; expected 64 hexadecimal digits.")
     return run / "blobs" / digest[:2] / digest
 
 
 def push(run: Path, payload: bytes) -> str:
-    """Store `payload` unless it is there already; its SHA-256 in either case."""
+    """Store `payload` unless it is stored already. Return its SHA-256."""
     digest = hashlib.sha256(payload).hexdigest()
     path = blob_path(run, digest)
     if path.exists():
@@ -67,7 +67,7 @@ def push(run: Path, payload: bytes) -> str:
 
 
 def pull(run: Path, digest: str) -> bytes:
-    """The payload; TapeDamaged if it is missing or does not match its name."""
+    """Return the payload; raise TapeDamaged if it is missing or does not match its name."""
     path = blob_path(run, digest)
     try:
         payload = read_regular(path, LARGEST)
@@ -84,12 +84,12 @@ def pull(run: Path, digest: str) -> bytes:
 
 # Occurs in each line that has a part of its data in a blob.
 SPILLED = b'"$blob"'
-# The whole of an event's data, a member of that, a string in it.
+# Three levels: all data of an event, a member of it, a string in that.
 _DEEPEST = 3
 
 
 def spill(run: Path | str, frozen: Any, encode: Encode) -> bytes:
-    """`frozen` as JSON of at most 64 KiB or so, its large parts in blobs."""
+    """Return `frozen` as JSON of at most about 64 KiB, with its large parts in blobs."""
     run = pathlib.Path(run)
     small = _leaves(run, frozen)
     encoded = encode(small)
@@ -97,7 +97,8 @@ def spill(run: Path | str, frozen: Any, encode: Encode) -> bytes:
         return encoded
     if type(small) is not dict or next(iter(small), "")[:1] == "$":
         return encode(_blob(run, encoded, "json"))
-    # Many small leaves: members go, largest first, so that the ones that say what happened stay.
+    # Many small leaves: move the largest members to blobs first, so that the small members that describe the event
+    # stay.
     sizes = {name: len(encode(item)) for name, item in small.items()}
     total = len(encoded)
     for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
@@ -109,7 +110,7 @@ def spill(run: Path | str, frozen: Any, encode: Encode) -> bytes:
 
 
 def unspill(run: Path, frozen: Any) -> Any:
-    """The inverse: put every blob back in its place. TapeDamaged: a blob is missing, altered or invalid."""
+    """Put every blob back in its place: the inverse of `spill`. TapeDamaged: a blob is missing, altered or invalid."""
     try:
         return _Unspiller(run).whole(frozen, 0)
     except RecursionError:
@@ -117,8 +118,8 @@ def unspill(run: Path, frozen: Any) -> Any:
 
 
 class _Unspiller:
-    """One event's blobs. Each is opened once: a blob that holds two of another, which holds two of
-    a third, must not grow into more than there are bytes on the disk.
+    """The blobs of one event. Each is opened once: blobs that contain each other several times must not grow in memory
+    beyond their size on disk.
     """
 
     def __init__(self, run: Path) -> None:

@@ -25,7 +25,7 @@ _VERDICT_GLYPHS = {"changed": "≠", "unproven": "?", NOT_JUDGED: "?"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """`word`: a status or a verdict. `tone`: the status whose colour fits."""
+    """The end of a run. `word`: a status or a verdict. `tone`: the status whose colour fits."""
 
     word: str
     tone: Status

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from playhead.event import Event
 
 
-# Payloads above 64 KiB live in blobs, so no line of ours comes near this; a longer one is damage,
-# and is skipped without being held in memory.
+# Payloads above 64 KiB are in blobs, so the lines that Playhead writes are far shorter. A longer line is damage, and is
+# skipped without being held in memory.
 LONGEST_LINE = 16 * 1024 * 1024
 
 _SEGMENT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
@@ -50,13 +50,13 @@ class NotAnEvent(ValueError):
 
 
 def close_line(body: bytes, previous: int) -> tuple[bytes, int]:
-    """The whole line for `body` (an object without its closing brace), and its checksum."""
+    """Return the whole line for `body` (an object without its closing brace), and its checksum."""
     crc = crc32(body, previous)
     return b'%b,"crc":"%08x"}\n' % (body, crc), crc
 
 
 def open_line(line: bytes) -> tuple[bytes, int]:
-    """The inverse: the body that the checksum covers, and the checksum that the line claims."""
+    """Return the body that the checksum covers, and the checksum in the line: the inverse of `close_line`."""
     line = line.rstrip(b"\n")
     at = len(line) - _CRC_LENGTH
     if at < 0 or line[at : at + len(_CRC_MEMBER)] != _CRC_MEMBER or line[-2:] != b'"}':
@@ -68,9 +68,9 @@ def open_line(line: bytes) -> tuple[bytes, int]:
 
 
 def decoder(*, few: bool = False) -> Decode:
-    """A function that decodes a line: with msgspec where it is installed, with `json` elsewhere.
+    """Return a function that decodes a line: with msgspec if it is installed, otherwise with `json`.
 
-    `few`: for a few lines, which are decoded sooner than msgspec is imported (10 ms and more).
+    `few`: for a few lines, which `json` decodes faster than msgspec can be imported (10 ms and more).
     """
     if few and "msgspec" not in sys.modules:
         return decode_std
@@ -109,12 +109,12 @@ _REQUIRED = ("seq", "kind", "wall", "mono", "pid")
 
 
 def decode_std(line: bytes) -> Event:
-    """The standard library's way: same events, half the speed."""
+    """Decode with the standard library: the same events at half the speed."""
     return from_members(members_of(line))
 
 
 def members_of(line: bytes) -> Any:
-    """The members of a line, before it becomes an event. As strict as msgspec: otherwise the same tape would be
+    """Return the members of a line, before it becomes an event. As strict as msgspec: otherwise the same tape would be
     whole or damaged depending on the installed libraries.
     """
     try:
@@ -167,10 +167,10 @@ def _reason(error: Exception) -> str:
 
 
 def newer_format(line: bytes) -> int | None:
-    """The format that a segment's first line tells of, if that is newer than ours.
+    """Return the format in a segment's first line, if it is newer than ours.
 
-    This much every format keeps: the first line is an object with `kind`, `data.format` and, at its
-    end, a CRC-32 of what stands before it. Where that is wrong, the number is damage, not news.
+    Every format keeps this much: the first line is an object with `kind`, `data.format` and, at its end, a CRC-32 of
+    the bytes before it. If the checksum is wrong, the line is damaged and the number means nothing.
     """
     try:
         members = members_of(line)
@@ -197,13 +197,13 @@ def segment_name(path_name: str) -> str | None:
 
 
 def is_segment(name: str) -> bool:
-    """Whether a segment may be called that."""
+    """Return whether this is a valid name of a segment."""
     return _SEGMENT.fullmatch(name) is not None
 
 
 def segment_file(name: str) -> str:
-    """`1234` → `tape-1234.jsonl`. The name may come from a line of a stranger's tape: its form is
-    checked, no path hides in it.
+    """Return the file name of a segment: `1234` → `tape-1234.jsonl`. The name may come from an untrusted tape, so its
+    form is checked: it must not contain a path.
     """
     if not is_segment(name):
         raise TapeDamaged(f"A segment is named {name[:80]!r}; expected a process id.")
@@ -214,7 +214,7 @@ Step = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def _from_1(members: dict[str, Any]) -> dict[str, Any]:
-    """Format 2 brings `order` events. A tape of format 1 has none, and that says so."""
+    """Return the members unchanged: format 2 adds `order` events, and a tape of format 1 simply has none."""
     return members
 
 
@@ -232,7 +232,7 @@ def migrate(
     steps: Mapping[int, Step] = STEPS,
     to: int = FORMAT_VERSION,
 ) -> dict[str, Any]:
-    """`members` of a line of that version as the current format has them."""
+    """Return the `members` of a line of that version in the current format."""
     for one in range(version, to):
         step = steps.get(one)
         if step is None:
@@ -245,7 +245,7 @@ def migrate(
 
 
 def decoder_for(version: int, *, few: bool = False) -> Decode:
-    """A function that decodes a line of that version; `few` as for `decoder`."""
+    """Return a function that decodes a line of that version; `few` as for `decoder`."""
     if version == FORMAT_VERSION:
         return decoder(few=few)
 
@@ -264,7 +264,7 @@ def decoder_for(version: int, *, few: bool = False) -> Decode:
 
 
 def segment_in(line: bytes) -> str:
-    """The segment that a line belongs to, whatever its version: `pid` and `seg` are for ever."""
+    """Return the segment that a line belongs to, whatever its version: `pid` and `seg` never change their meaning."""
     members = members_of(line)
     if not isinstance(members, dict):
         raise NotAnEvent("it is not a JSON object")

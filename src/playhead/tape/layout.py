@@ -30,7 +30,7 @@ _LARGEST_INDEX = 256 * 1024 * 1024
 
 
 def sealed_segments(run: Path | str) -> dict[str, int]:
-    """Name → last seq of each sealed segment; empty where nothing is sealed, or nothing is known."""
+    """Return the last seq of each sealed segment by name; empty if nothing is sealed, or nothing is known."""
     try:
         members = loads(read_regular(os.path.join(run, INDEX_FILE), _LARGEST_INDEX).decode())
         return {str(one["name"]): int(one["last"]) for one in members["segments"]}

@@ -86,9 +86,9 @@ def write_manifest(run: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(run: Path) -> Manifest:
-    """The manifest of the run in that folder, with what people have said about it since.
+    """Return the manifest of the run in that folder, with the annotations that people have added since.
 
-    TapeDamaged if it is missing or no manifest.
+    TapeDamaged if it is missing or invalid.
     """
     path = f"{run}/{FILE}"
     try:
@@ -139,7 +139,7 @@ def from_members(members: Any, run: Path) -> Manifest:
         shape = _SHAPES.get(name)
         if shape is None:
             extra[name] = value
-        elif isinstance(value, shape):  # an odd value is worth less than the run that it belongs to
+        elif isinstance(value, shape):  # an invalid value must not hide the run
             known[name] = value
     if not all(isinstance(word, str) for word in known.get("command", ())):
         del known["command"]
@@ -201,16 +201,16 @@ _SHAPES: dict[str, tuple[type, ...]] = {
 
 
 def verdict_of(manifest: Manifest) -> str | None:
-    """What a replay proved; None: the run is not a replay, or it was not judged."""
+    """Return the verdict of a replay; None: the run is not a replay, or it was not judged."""
     verdict = manifest.extra.get(VERDICT)
     is_replay = manifest.replay_of is not None or "forked_from" in manifest.extra
     return verdict if is_replay and isinstance(verdict, str) else None
 
 
 def status_of(manifest: Manifest) -> Status:
-    """`running` is a claim of the manifest; it holds only while the process lives.
+    """Return the status of a run. `running` in the manifest is valid only while the process lives.
 
-    A run of another host cannot be asked: it is believed.
+    The process of a run on another host cannot be checked, so its manifest is believed.
     """
     if manifest.status != "running" or manifest.host != clock.host():
         return manifest.status

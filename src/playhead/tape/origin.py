@@ -40,7 +40,7 @@ _BLOCK = 1024 * 1024
 def marked_as_own(
     run: Path, manifest: Manifest, environ: Mapping[str, str] = os.environ
 ) -> dict[str, Any]:
-    """`manifest.extra` with the mark of this user; unchanged for a run in the user's own store.
+    """Return `manifest.extra` with the mark of this user; unchanged for a run in the user's own store.
 
     Recording fails open: without a key there is no mark, and a replay will ask.
     """
@@ -74,19 +74,21 @@ def is_own(run: Path, manifest: Manifest, environ: Mapping[str, str] = os.enviro
 
 
 def _is_in_own_store(run: Path, environ: Mapping[str, str]) -> bool:
-    """By real path: a link in the user's store may lead to a tape of another person."""
+    """Compare real paths: a link in the user's store may lead to a tape of another person."""
     return os.path.realpath(run.parent) == os.path.realpath(default_home(environ) / "runs") and (
         not os.path.islink(run)
     )
 
 
 def _key_folder(environ: Mapping[str, str]) -> Path:
-    """The user's store; a private folder for a user without a home, who keeps runs elsewhere."""
+    """Return the user's store; for a user without a home, who keeps runs elsewhere, a private folder."""
     return Path(writable_or_private(str(default_home(environ)), environ))
 
 
 def _mark(run: Path, manifest: Manifest, environ: Mapping[str, str]) -> str:
-    """Path and inode are part of it: a copy that another person changed is not this user's run."""
+    """Return the mark of a run. Path and inode are part of it: a copy that another person changed is not this user's
+    run.
+    """
     home = _key_folder(environ)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = os.stat(run)
@@ -97,7 +99,7 @@ def _mark(run: Path, manifest: Manifest, environ: Mapping[str, str]) -> str:
 
 
 def digest_of(run: Path, manifest: Manifest) -> str:
-    """The hash that consent is given to: the command, its folder, and every byte of the segments.
+    """Return the hash that the user's consent refers to: of the command, its folder, and every byte of the segments.
 
     Large values and files are covered too, because segments name them by their hash.
     """
@@ -111,7 +113,7 @@ def digest_of(run: Path, manifest: Manifest) -> str:
 
 
 def remember_own_file(source: Path, environ: Mapping[str, str] = os.environ) -> None:
-    """This user has just recorded that single-file tape. An edited copy of it is not the user's own.
+    """Remember that this user has just recorded that single-file tape. An edited copy of it is not the user's own.
 
     Recording fails open: if the store cannot be written, a replay will ask.
     """
@@ -120,7 +122,7 @@ def remember_own_file(source: Path, environ: Mapping[str, str] = os.environ) -> 
 
 
 def is_own_file(source: Path, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether this user recorded a single-file tape, and nobody has changed it since."""
+    """Return whether this user recorded a single-file tape, and it has not changed since."""
     try:
         return is_trusted(_digest_of_file(source), environ)
     except OSError:

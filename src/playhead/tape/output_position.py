@@ -42,18 +42,18 @@ class OutputPage:
             _SLOT.pack_into(self._page, _place(stream), os.fstat(pipe).st_ino, 0, 0)
 
     def begin(self, stream: str) -> None:
-        """The pipe is about to be read."""
+        """Note that the pipe is about to be read."""
         inode, count, total = _SLOT.unpack_from(self._page, _place(stream))
         _SLOT.pack_into(self._page, _place(stream), inode, count | 1, total)
 
     def end(self, stream: str, size: int) -> None:
-        """So much was in it."""
+        """Note that this many bytes were read."""
         inode, count, total = _SLOT.unpack_from(self._page, _place(stream))
         _SLOT.pack_into(self._page, _place(stream), inode, (count | 1) + 1, total + size)
 
 
 def forget(run: Path) -> None:
-    """The run is over: later output of its processes is not part of it."""
+    """Remove the page at the end of the run: later output of its processes is not part of it."""
     with suppress(OSError):
         os.unlink(run / _NAME)
 
@@ -71,7 +71,7 @@ class OutputGauge:
                 os.close(fd)
 
     def read(self, fd: int) -> tuple[str, int] | None:
-        """The name of the stream that `fd` is, and how much has been written into it; None if it is not a stream
+        """Return the name of the stream that `fd` is, and how much has been written into it; None if it is not a stream
         of the command, or cannot be determined.
         """
         if self._page is None or sys.platform != "linux":

@@ -61,7 +61,7 @@ class Line:
     """A line as it stands on the tape, without its newline; unknown kinds and members included."""
 
     segment: str
-    # Its place in its segment, from 1.
+    # Its number in its segment, from 1.
     number: int
     raw: bytes
 
@@ -94,16 +94,16 @@ class Tape:
 
     @cached_property
     def is_partial(self) -> bool:
-        """Whether a part of this run is not on this disk; see `partial_run`."""
+        """Return whether a part of this run is not on this disk; see `partial_run`."""
         return partial_run.is_partial(self.run)
 
     def first_events(self, most: int) -> int:
-        """The number of events for a first view: fewer than `most` if they would have to be fetched."""
+        """Return the number of events for a first view: fewer than `most` if they would have to be fetched."""
         index = self._segments.index() if self.is_partial else None
         return most if index is None else partial_run.first_events(index, most)
 
     def segments(self) -> list[Segment]:
-        """In the order in which they began: the first is the run's own process."""
+        """Return the segments in the order in which they began: the first is the run's own process."""
         segments = self._segments.now()
         if not segments and not (self.run / MANIFEST).exists():
             raise TapeDamaged(
@@ -112,29 +112,29 @@ class Tape:
         return segments
 
     def events(self) -> Iterator[Event]:
-        """All events by (generation, monotonic ns, pid, seq)."""
+        """Yield all events by (generation, monotonic ns, pid, seq)."""
         return (row[0] for row in self.rows())
 
     def lines(self) -> Iterator[Line]:
-        """The lines of all events in the same order, byte for byte."""
+        """Yield the lines of all events in the same order, byte for byte."""
         return (
             Line(segment=event.segment, number=number, raw=raw)
             for event, number, raw in self.rows()
         )
 
     def rows(self) -> Iterator[Row]:
-        """Both at once: the event, the number of its line, the line."""
+        """Yield the event, the number of its line, and the line."""
         return tape_rows(self.segments(), self.damage.report)
 
     def event(self, ref: Ref) -> Event:
-        """One event by "SEGMENT:SEQ", or by the seq that it has in the run's own process.
+        """Return one event by "SEGMENT:SEQ", or by its seq in the run's own process.
 
-        UsageError: there is none of that name. TapeDamaged: there is, and it cannot be read.
+        UsageError: there is no event of that name. TapeDamaged: it exists, but cannot be read.
         """
         return self._seeker.event(ref, self.segments(), self._segments.index())
 
     def whole(self, event: Event) -> Event:
-        """`event` with its blobs back in their places. TapeDamaged: one is missing or altered."""
+        """Return `event` with its blobs back in their places. TapeDamaged: one is missing or altered."""
         return dataclasses.replace(event, data=unspill(self.run, event.data))
 
     def blob(self, digest: str) -> bytes:

@@ -15,7 +15,7 @@ from playhead.tape.manifest import read_manifest
 def find_resumable(
     home: Path, *, run_id: str | None, name: str | None, resume: bool | str, force: bool
 ) -> Path | None:
-    """The earlier run that `resume` or `force` speaks of: by id, else the newest of that name."""
+    """Return the earlier run that `resume` or `force` refers to: by id, else the newest of that name."""
     if not resume and not force:
         return None
     wanted = resume if isinstance(resume, str) else run_id
@@ -34,7 +34,7 @@ def find_resumable(
 
 
 def next_seq_of(run: Path) -> int:
-    """One more than the highest seq on the tape, so that the sequence continues."""
+    """Return one more than the highest seq on the tape, so that the sequence continues."""
     decode = decoder()
     highest = max(sealed_segments(run).values(), default=-1)
     for path in run.iterdir():
@@ -44,7 +44,7 @@ def next_seq_of(run: Path) -> int:
             try:
                 highest = max(highest, decode(line).seq)
             except NotAnEvent:
-                continue  # the torn tail of a killed process: the whole line before it counts
+                continue  # the torn tail of a killed process: the complete line before it counts
             break
     return highest + 1
 

@@ -16,15 +16,15 @@ from pathlib import Path
 from playhead import clock
 from playhead.tape.format import NotAnEvent, close_line, members_of, open_line, segment_file
 
-# The last line of a segment is found within this much of its end: payloads over 64 KiB are blobs.
+# The last line of a segment begins within this many bytes before its end: payloads over 64 KiB are blobs.
 _TAIL = 256 * 1024
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class SharedSegmentWriter:
-    """Each `append` takes the file lock, finds the end and writes one line. Inside a `with` block the
-    lock is held and the end is known: for many events in a row.
+    """Writes to a shared segment. Each `append` takes the file lock, finds the end and writes one line. Inside a `with`
+    block the lock is held and the end is known: for many events in a row.
     """
 
     def __init__(self, run: Path, segment: str) -> None:
@@ -74,14 +74,14 @@ class SharedSegmentWriter:
             os.close(fd)  # and the lock with it
 
     def summary(self) -> tuple[int, int, int]:
-        """How many events and bytes the segment has, and its last checksum."""
+        """Return the numbers of events and bytes of the segment, and its last checksum."""
         with self:
             first = _first_seq(os.pread(self._fd or 0, _TAIL, 0))
             return self._seq - first, self._size, self._crc
 
 
 def _first_seq(beginning: bytes) -> int:
-    """A resumed run continues its count in a new segment."""
+    """Return the first seq: a resumed run continues its count in a new segment."""
     try:
         return int(members_of(beginning.partition(b"\n")[0])["seq"])
     except (NotAnEvent, KeyError, TypeError, ValueError):
@@ -89,7 +89,7 @@ def _first_seq(beginning: bytes) -> int:
 
 
 def _end_of(fd: int) -> tuple[int, int, int]:
-    """The end of the last whole line, the next seq, and the checksum to continue. The rest of a line that a
+    """Return the end of the last complete line, the next seq, and the checksum to continue. The rest of a line that a
     killed process left is cut off, so that the next line starts clean.
     """
     size = os.fstat(fd).st_size

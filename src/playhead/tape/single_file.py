@@ -47,7 +47,7 @@ _PROCESS = ("format", "run", "generation", "level", "redacted", "argv")
 
 
 def pack(run: Path, target: Path) -> int:
-    """Write the run in that folder as one file, replaced atomically; how many events it holds."""
+    """Write the run in that folder as one file, replaced atomically. Return the number of events in it."""
     tape = Tape(run)
     target.parent.mkdir(parents=True, exist_ok=True)
     count = 0
@@ -87,7 +87,9 @@ def is_single_file(source: Path) -> bool:
 
 
 def folder_of(source: Path, target: Path) -> Path:
-    """The folder form of a single-file tape: made in `target`, or the one where it is still recorded."""
+    """Return the folder form of a single-file tape: created in `target`, or the folder of a run that is still being
+    recorded.
+    """
     with source.open("rb") as file:
         head = _members(source, 1, file.readline(1_000_000).decode("utf-8", "replace"))
     announced = head.get(_FOLDER)
@@ -127,7 +129,7 @@ def _packed(tape: Tape) -> Iterator[str]:
         members: dict[str, Any] = {"in": segment, "seq": event.seq, "kind": event.kind}
         members["ms"] = (event.mono - began) // 1_000_000
         if event.thread:
-            # Numbered as they appear: the ids are the machine's.
+            # Numbered in order of appearance: the ids are specific to the machine.
             members["thread"] = threads.setdefault((event.segment, event.thread), len(threads) + 1)
         for name in ("lane", "at", "who", "why"):
             if (value := getattr(event, name)) is not None:
@@ -142,7 +144,7 @@ def _packed(tape: Tape) -> Iterator[str]:
 
 
 def _portable(data: dict[str, Any]) -> dict[str, Any]:
-    """Without the folders and variables of one person's machine."""
+    """Return the data without the folders and variables of the user's machine."""
     env = data.get("env")
     chosen = (
         {k: v for k, v in env.items() if SHARED_VARIABLE.fullmatch(k)}
@@ -184,7 +186,7 @@ def _refs(data: Any, names: dict[str, str]) -> Any:
 
 
 def unpack(source: Path, target: Path) -> Path:
-    """The folder form of a single-file tape, made in `target`. TapeDamaged names the line."""
+    """Create the folder form of a single-file tape in `target` and return it. TapeDamaged names the line."""
     try:
         lines = read_regular(source.resolve(), _LARGEST).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -36,8 +36,8 @@ _ASIDE = pattern(r"\.old\.\d{8}T\d{6}(?:\.\d+)?$")
 
 
 def default_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """`PLAYHEAD_HOME`, else the user's data folder. Outside every workspace on purpose: an agent
-    that greps its own tree must not find its own tapes.
+    """Return `PLAYHEAD_HOME`, else the user's data folder. It is outside every workspace on purpose: an agent that
+    greps its own tree must not find its own tapes.
     """
     if told := environ.get("PLAYHEAD_HOME"):
         return pathlib.Path(told).expanduser().absolute()
@@ -79,18 +79,18 @@ def _in_work_tree(home: Path) -> bool:
 
 
 def redaction_key(home: Path | str) -> bytes:
-    """The store's own secret: equal secrets get equal placeholders in all its tapes."""
+    """Return the store's own secret: equal secrets get equal placeholders in all its tapes."""
     return private_key(home, _KEY)
 
 
 def private_key(home: Path | str, name: str) -> bytes:
-    """32 random bytes in a file of the store, made when they are first needed."""
+    """Return 32 random bytes from a file of the store, created when they are first needed."""
     path = os.path.join(home, name)
     try:
         key = _content(path)
         if len(key) >= 32:
             return key
-        os.unlink(path)  # cut short: no secret at all
+        os.unlink(path)  # cut short: not a usable key
     except FileNotFoundError:
         key = b""
     key = clock.urandom(32)
@@ -100,7 +100,7 @@ def private_key(home: Path | str, name: str) -> bytes:
     try:
         os.link(part, path)
     except FileExistsError:
-        key = _content(path)  # another process was first: its key is the key
+        key = _content(path)  # another process was first: use its key
     except OSError:
         os.replace(part, path)  # a file system without links
         return key
@@ -119,7 +119,7 @@ def _write_private(path: Path | str, content: bytes) -> None:
 
 
 def new_run(home: Path, run_id: str | None, at_wall_ns: int) -> tuple[str, Path]:
-    """A fresh folder for a run; with no id given, one is made. FileExistsError: the id is taken."""
+    """Create a new folder for a run; without an id, generate one. FileExistsError: the id is taken."""
     if run_id is not None:
         path = home / _RUNS / checked_id(run_id)
         path.mkdir(mode=0o700)
@@ -159,7 +159,7 @@ def move_aside(path: Path, at_wall_ns: int) -> Path:
 
 
 def run_ids(home: Path) -> list[str]:
-    """All runs of the store, newest first."""
+    """Return all runs of the store, newest first."""
     try:
         with os.scandir(home / _RUNS) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -171,11 +171,11 @@ def run_ids(home: Path) -> list[str]:
 
 
 def announce(run: Path) -> None:
-    """Announce that a finished run of the store has changed: the catalogue looks again only at runs that are
-    new, in progress, or named here.
+    """Announce that a finished run of the store has changed: the catalogue reads only runs again that are new, in
+    progress, or announced.
     """
     if run.parent.name != _RUNS:
-        return  # in no store
+        return  # not in a store
     folder = run.parent.parent / _CHANGED
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -190,7 +190,7 @@ def announce(run: Path) -> None:
 
 
 def announced(home: Path) -> dict[str, int]:
-    """The runs that were announced, and when that was."""
+    """Return the runs that were announced, and when."""
     try:
         names = os.listdir(home / _CHANGED)
     except OSError:
@@ -200,19 +200,19 @@ def announced(home: Path) -> dict[str, int]:
         try:
             found[name] = os.stat(home / _CHANGED / name, follow_symlinks=False).st_mtime_ns
         except OSError:
-            continue  # another process has read it
+            continue  # another process has removed it
     return found
 
 
 def heard(home: Path, announcements: Mapping[str, int]) -> None:
-    """Take these back, but for those that were made again meanwhile."""
+    """Remove these announcements, except for those that were made again meanwhile."""
     for run_id, at in announcements.items():
         path = home / _CHANGED / run_id
         try:
             if os.stat(path, follow_symlinks=False).st_mtime_ns == at:
                 path.unlink()
         except OSError:
-            # another process was quicker, or it cannot be removed: then it is read once more
+            # another process was faster, or it cannot be removed: then the run is read once more
             continue
 
 
@@ -226,7 +226,7 @@ def runs(home: Path) -> Iterator[Path]:
 
 
 def find_run(home: Path, asked: str, *, among: list[str] | None = None) -> Path:
-    """The folder of the run that a person means: id, unique prefix, `last`, `last~2`, or a path.
+    """Return the folder of the run that the user selects: by id, unique prefix, `last`, `last~2`, or a path.
 
     `among`: the ids to choose from, newest first (the current project's); all of the store if None.
     """

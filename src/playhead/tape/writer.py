@@ -26,10 +26,10 @@ _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 class SegmentWriter:
-    """One process's share of a tape.
+    """One process's segment of a tape.
 
-    One write(2) an event: after `kill -9` the page cache still holds every event acknowledged so
-    far. Buffering would lose exactly the ones that explain the crash.
+    One write(2) per event: after `kill -9` the page cache still holds every event acknowledged so far. Buffering would
+    lose exactly the events that explain the crash.
     """
 
     def __init__(self, run: Path | str, *, first_seq: int = 0) -> None:
@@ -40,7 +40,7 @@ class SegmentWriter:
         self.size = 0
         # Re-entrant: a signal handler or a __del__ of the host may record while we write.
         self.lock = RLock()
-        # Why events that were put off could not be written; emptied by the recorder.
+        # Errors of deferred events that could not be written; emptied by the recorder.
         self.unwritten: list[OSError] = []
         # Counts how often the file was opened: a thread whose write failed can tell whether another one
         # has reopened it since.
@@ -54,8 +54,8 @@ class SegmentWriter:
     def append(self, kind: str, members: str, data: bytes) -> int:
         """Write one event and return its seq. OSError: it is not on the tape.
 
-        `kind` is JSON, `members` those between the times and the data, `data` JSON. An event recorded
-        from inside our own write is put off: it follows directly after.
+        `kind` is JSON, `members` are those between the times and the data, `data` is JSON. An event that is recorded
+        during our own write is deferred: it is written directly afterwards.
         """
         with self.lock:
             if self._writing:
@@ -86,8 +86,8 @@ class SegmentWriter:
             crc = crc32(body, self.crc)
             line = body + b',"crc":"%08x"}\n' % crc
             size = len(line)
-            # Where we left it, or it is not our file: the host has closed our descriptor and
-            # opened something of its own under that number.
+            # The position must be where we left it. Otherwise this is not our file: the host has closed our descriptor
+            # and opened something of its own under that number.
             if lseek(self._fd, 0, SEEK_CUR) != self.size:
                 _refuse(errno.EBADF, "the tape's descriptor is another file's by now")
             if write(self._fd, line) != size:
@@ -101,10 +101,10 @@ class SegmentWriter:
         return seq
 
     def _settle(self, seq: int, crc: int, size: int) -> None:
-        """After a failed write: count what is on the disk.
+        """Count the bytes on the disk after a failed write.
 
-        A signal handler that raises (Ctrl-C) can interrupt between the write and its counting; on a full disk
-        a part of a line is written, which is cut off so that the next line starts clean.
+        A signal handler that raises (Ctrl-C) can interrupt between the write and its counting; on a full disk a part of
+        a line is written, which is cut off so that the next line starts clean.
         """
         if self.seq != seq or not self.holds():
             return
@@ -116,11 +116,11 @@ class SegmentWriter:
             lseek(self._fd, self.size, os.SEEK_SET)
 
     def _write_deferred(self) -> None:
-        # One loop, in which further events are only put off. A call for each of them would be a stack that grows
-        # with every signal that arrives meanwhile, until it ends and the handler never catches up.
+        # One loop, in which further events are only deferred. Recursion would grow the stack with every signal that
+        # arrives meanwhile, until the stack overflows and the handler never catches up.
         while self._deferred:
-            # Deleted, not popped: the interpreter runs signal handlers after a call, and a handler that records
-            # between the two lines would be promised the seq of this event.
+            # Deleted, not popped: the interpreter runs signal handlers after a call, and a handler that records between
+            # the two lines would get the seq of this event.
             event = self._deferred[0]
             del self._deferred[0]
             self._at = self.seq
@@ -130,29 +130,29 @@ class SegmentWriter:
                 self.unwritten.append(error)
 
     def holds(self) -> bool:
-        """Return whether our descriptor is still our file's, with or without a name."""
+        """Return whether our descriptor still refers to our file, with or without a name."""
         try:
             return _identity(os.fstat(self._fd)) == self._file
         except OSError:
             return False
 
     def is_on_disk(self) -> bool:
-        """Return whether the file that we write into still has a name, and it is ours."""
+        """Return whether the file that we write to still exists under its name."""
         try:
             return self.holds() and _identity(os.stat(self.path)) == self._file
         except OSError:
             return False
 
     def reopen(self) -> int:
-        """Come back after the folder was deleted or the descriptor closed under us. How many events
-        are gone for good: none where the file has its name, or we still hold it.
+        """Open the segment again after the folder was deleted or the descriptor closed. Return how many events are
+        lost: none if the file still has its name, or our descriptor still refers to it.
 
-        OSError: not yet; what we hold stays held, for the next try.
+        OSError: it failed; the descriptor is kept for the next attempt.
         """
         with self.lock:
             if self.is_on_disk():
-                return 0  # another thread has missed it too, and was first
-            # Asked before anything is made: a new file may get the number of the old one.
+                return 0  # another thread has already reopened it
+            # Checked before a new file is created: that may get the inode number of the old one.
             held = self.holds()
             if not held and self._find():
                 self.opened += 1
@@ -176,7 +176,7 @@ class SegmentWriter:
             return gone
 
     def _find(self) -> bool:
-        """Take up our file again under its name, if it is still there."""
+        """Open our file again under its name, if it still exists."""
         try:
             fd = _high(os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC))
         except OSError:
@@ -204,7 +204,7 @@ def _identity(state: os.stat_result) -> tuple[int, int]:
 
 
 def _create(run: Path | str) -> tuple[str, str, int]:
-    """A segment of our own: `tape-PID.jsonl`, or `tape-PID-2.jsonl` where a pid came again."""
+    """Create a segment: `tape-PID.jsonl`, or `tape-PID-2.jsonl` if the pid was used before."""
     # In a container the same program has the same pid each time: a resumed run must not take a name
     # that is in the sealed file.
     sealed = sealed_segments(run)

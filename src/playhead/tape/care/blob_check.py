@@ -18,7 +18,7 @@ from playhead.tape.blobs import blob_path
 
 State = Literal["whole", "missing", "altered"]
 _PIECE = 1024 * 1024
-# Blobs that hold JSON may speak of others. One this large was never written by us.
+# Blobs that hold JSON may refer to others. Playhead never wrote one this large.
 _LARGEST_JSON = 256 * 1024 * 1024
 
 
@@ -38,7 +38,7 @@ class BlobCheck:
         return [digest for digest, known in self._states.items() if known == state]
 
     def look(self, event: Event, raw: bytes) -> list[tuple[str, State]]:
-        """The blobs of this event that are not whole, nor known from an event before."""
+        """Return the blobs of this event that are not whole and were not reported for an earlier event."""
         if b'"$blob"' not in raw:
             return []
         found: list[tuple[str, State]] = []
@@ -57,7 +57,7 @@ class BlobCheck:
 
 
 def references(frozen: Any) -> list[tuple[str, str]]:
-    """Digest and form of every blob in a value, found without recursion."""
+    """Return digest and form of every blob in a value, without recursion."""
     found = []
     waiting = [frozen]
     while waiting:
@@ -68,7 +68,7 @@ def references(frozen: Any) -> list[tuple[str, str]]:
             if "$blob" in value:
                 found.append((str(value["$blob"]), str(value.get("as"))))
                 continue
-            # The keys inside a $dict are the host's own: "$blob" there is a word like any other.
+            # The keys inside a $dict are the host's own: "$blob" has no meaning there.
             inner = value.get("$dict")
             waiting += (inner if type(inner) is dict else value).values()
     return found
@@ -90,7 +90,7 @@ def state_of(run: Path, digest: str) -> State:
 
 
 def _json(run: Path, digest: str) -> Any:
-    """The JSON of a blob; None if it is not JSON: then it refers to no other blob."""
+    """Return the JSON of a blob; None if it is not JSON: then it refers to no other blob."""
     try:
         path = blob_path(run, digest)
         return json.loads(read_regular(path, _LARGEST_JSON))

@@ -48,8 +48,8 @@ class _Tally:
 
 
 def manifest_from(rows: Iterable[Row], *, folder: str) -> Manifest:
-    """As the recorder would have written it, as far as the tape tells. `folder` is the last resort
-    for the run's id. Without a `run.end` the status is `running`: ask `status_of`.
+    """Return the manifest as the recorder would have written it, as far as the tape allows. `folder` is the last resort
+    for the run's id. Without a `run.end` the status is `running`: see `status_of`.
     """
     members: dict[str, Any] = {"run": folder, "status": "running"}
     tallies: dict[str, _Tally] = {}
@@ -77,12 +77,12 @@ def manifest_from(rows: Iterable[Row], *, folder: str) -> Manifest:
     return _with_segments(manifest, tallies)
 
 
-# The last moment that a calendar of four-digit years can say.
+# The last moment of a calendar with four-digit years.
 _LATEST = 253_402_300_799 * 1_000_000_000
 
 
 def _is_root(event: Event, members: dict[str, Any]) -> bool:
-    """Whether this process is the run's own: the first of its generation."""
+    """Return whether this is the run's own process: the first of its generation."""
     generation = event.data.get("generation")
     known = members.get("generation")
     return known is None or (type(generation) is int and type(known) is int and generation > known)
@@ -101,7 +101,7 @@ def _ending(event: Event, started: Any) -> dict[str, Any]:
 
 
 def _short(error: Any) -> dict[str, Any] | None:
-    """Type and message, as a list of runs shows them."""
+    """Return type and message, as a list of runs shows them."""
     if not isinstance(error, dict):
         return None
     return {"type": str(error.get("$exception")), "message": error.get("message")}

@@ -45,22 +45,22 @@ class Repair:
     """The result of a repair. `changed` is False if there was nothing to do, or nothing could be done."""
 
     changed: bool
-    # Events that are on the tape now, and events that are known to be gone.
+    # Events that are on the tape now, and events that are known to be lost.
     kept: int
     lost: int
     # The originals, under their new names.
     moved: list[Path] = field(default_factory=list)
     # The damage that was found before the repair.
     damages: list[Damage] = field(default_factory=list)
-    # Blobs that nothing can bring back.
+    # Blobs that cannot be restored.
     blobs_lost: list[str] = field(default_factory=list)
 
 
 def repair(run: Path, at_wall_ns: int | None = None, *, force: bool = False) -> Repair:
-    """Does nothing to a healthy tape.
+    """Repair a tape. Does nothing to a healthy tape.
 
-    UsageError: the run is still in progress (`force`: a run of another host is not). TapeTooNew: made
-    by a newer Playhead.
+    UsageError: the run is still in progress (`force`: assume that a run of another host has ended). TapeTooNew: made by
+    a newer Playhead.
     """
     run = Path(run)
     before = verify(run)
@@ -94,12 +94,12 @@ class _Work:
         self.lost = 0
 
     def sealed(self) -> None:
-        """Of a sealed tape: a new index if only that is wrong, else plain segments again."""
+        """Repair a sealed tape: rebuild the index if only that is wrong, else extract plain segments."""
         segments = Tape(self._run).segments()
         sealed = [one for one in segments if one.sealed]
         wrong = {one.segment for one in self._before.damages} & {SEALED, INDEX}
         if not sealed:
-            if wrong:  # what an interrupted sealing has left beside segments that are all there
+            if wrong:  # left by an interrupted sealing; the segments are all there
                 self._aside(SEALED, INDEX)
             return
         plain = frozenset(one.name for one in segments if not one.sealed)
@@ -121,13 +121,15 @@ class _Work:
                 self._segment(segment, cuts.get(segment.name, 0))
 
     def blobs(self) -> None:
-        """Move a blob aside whose content does not match its name."""
+        """Move blobs aside whose content does not match their name."""
         for digest in self._before.blobs_altered:
             path = blob_path(self._run, digest)
             self._aside(str(path.relative_to(self._run)))
 
     def manifest(self) -> None:
-        """Counts, and how the run ended, from the tape; the rest as the old one said, if any."""
+        """Write a new manifest: the counts and the end of the run come from the tape, the rest from the old manifest,
+        if any.
+        """
         if not self.moved and not self.made and _only_blobs(verify(self._run)):
             return
         made = manifest_from(Tape(self._run).rows(), folder=self._before.run or self._run.name)
@@ -139,7 +141,7 @@ class _Work:
         new = dataclasses.replace(
             old,
             run=self._before.run or made.run,
-            # A run that is not going on and says nothing of its end was interrupted.
+            # A run that has stopped without an end on the tape was interrupted.
             status=known[0] if known else "interrupted",
             exit_code=old.exit_code if made.exit_code is None else made.exit_code,
             events=made.events,
@@ -177,7 +179,7 @@ class _Work:
         self.made.append(segment.path)
 
     def _start(self, segment: Segment) -> dict[str, Any]:
-        """The first line of a segment that has lost its own, as far as it can be reconstructed."""
+        """Return the first line for a segment that has lost its own, as far as it can be reconstructed."""
         said: dict[str, Any] = {"format": segment.format, "run": self._before.run}
         try:
             told = read_manifest(self._run)
@@ -194,7 +196,7 @@ class _Work:
         }
 
     def _extract(self, sealed: list[Segment], plain: frozenset[str]) -> None:
-        """Every row of the sealed file that can still be read, into files of their own."""
+        """Write every row of the sealed file that can still be read into plain segments."""
         parts: dict[str, Path] = {}
         rows = sealed_rows(sealed, plain, pass_over)
         while held := list(islice(rows, 1000)):
@@ -217,8 +219,8 @@ class _Work:
         return index.segments if isinstance(index, SealIndex) else []
 
     def _aside(self, *names: str, copy: bool = False) -> None:
-        """`NAME` → `NAME.damaged.TIMESTAMP`, if it is there. `copy`: it keeps its name as well, so
-        that at no moment there is nothing of that name.
+        """Rename `NAME` to `NAME.damaged.TIMESTAMP`, if it exists. `copy`: it keeps its name as well, so that a file of
+        that name always exists.
         """
         for name in names:
             path = self._run / name
@@ -238,12 +240,12 @@ class _Work:
 
 
 def _breaks(run: Path, sealed: list[Segment], plain: frozenset[str]) -> bool:
-    """Whether the sealed lines themselves are damaged, whatever the manifest says of them."""
+    """Return whether the sealed lines themselves are damaged, whatever the manifest says about them."""
     chains = {one.name: Chain(one.name, decoder_for(one.format), pass_over) for one in sealed}
     check_sealed(run, chains, plain, lambda *_: None, pass_over)
     return any(chain.damaged for chain in chains.values())
 
 
 def _only_blobs(found: Verification) -> bool:
-    """Whether nothing is wrong but what no repair can bring back."""
+    """Return whether missing blobs, which cannot be repaired, are the only damage."""
     return len(found.damages) + found.more == len(found.blobs_missing)

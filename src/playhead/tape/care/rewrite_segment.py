@@ -39,7 +39,7 @@ class Found:
     # Lines that hold no event of this segment.
     unread: int
     ended: bool
-    # The run that it says it belongs to; empty where that cannot be believed.
+    # The run that the segment names; empty if its first line is not trustworthy.
     run: str
     damages: list[Damage]
 
@@ -113,8 +113,8 @@ def rewrite(
     cut: int,
     when: str,
 ) -> Rewritten:
-    """`source` into `target`. `start`: what to say in a first line if the segment's own is lost;
-    `cut`: how many events the manifest misses at the end.
+    """Rewrite `source` into `target`. `start`: the data of a new first line if the segment's own is lost; `cut`: how
+    many events are missing at the end, by the manifest.
     """
     seqs = sorted(found.places)
     fd = os.open(target, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -129,7 +129,7 @@ def rewrite(
         if _is_start(first, start, sound=found.places[seqs[0]].sound):
             out.begin(seqs[0])
         else:
-            # The first line of a segment is seq 0, but for a resumed run, which counts on.
+            # The first line of a segment has seq 0, except for a resumed run, which continues the count.
             seq = max(seqs[0] - 1, 0) if start.get("generation") else 0
             out.start(seq, first, start)
             seqs = [one for one in seqs if one > seq]
@@ -142,7 +142,7 @@ def rewrite(
 
 
 def _is_start(event: Event, start: dict[str, Any], *, sound: bool) -> bool:
-    """Whether this is the first line of the segment, and can be believed."""
+    """Return whether this is the first line of the segment, and is trustworthy."""
     if event.kind != SEGMENT_START or not event.ours:
         return False
     told = event.data if isinstance(event.data, dict) else {}
@@ -168,7 +168,7 @@ class Rewriter:
         self._following = seq
 
     def start(self, seq: int, first: Event, data: dict[str, Any]) -> None:
-        """A first line where the segment's own is lost."""
+        """Write a first line in place of the lost one."""
         self._following = seq
         self._clock = (first.wall, first.mono)
         self._make(SEGMENT_START, {**data, "repaired": self._when})
@@ -214,7 +214,7 @@ def _told(damages: list[Damage]) -> str:
 
 
 def _body(raw: bytes) -> bytes:
-    """The line as its checksum covers it: an object without its end."""
+    """Return the part of the line that its checksum covers: an object without its end."""
     try:
         return open_line(raw)[0]
     except NotAnEvent:

@@ -42,7 +42,7 @@ class Scrubbed:
 
 
 def scrub(run: Path, redactor: Redactor) -> Scrubbed:
-    """Replace what the redactor finds, everywhere in the run. UsageError: it is in progress, or damaged."""
+    """Replace the texts that the redactor finds, everywhere in the run. UsageError: it is in progress, or damaged."""
     tape = Tape(run)
     found = verify(run)
     refuse_live(tape, found, force=False)
@@ -104,7 +104,7 @@ def _scrub_body(run: Path, body: bytes, redactor: Redactor) -> bytes:
 
 
 def _one_piece(before: Any, after: Any) -> Any:
-    """A chunk whose text has another length now: its pieces can no longer be told apart."""
+    """Merge the pieces of a chunk whose text has another length now: their boundaries are no longer known."""
     if after == before or not isinstance(after, dict) or "sizes" not in after:
         return after
     text, times = after.get("text"), after.get("at_ns")
@@ -115,7 +115,7 @@ def _one_piece(before: Any, after: Any) -> Any:
 
 
 def _drop_blobs(run: Path) -> int:
-    """Delete the blobs that no line names any more; how many."""
+    """Delete the blobs that no line names any more; return their number."""
     waiting = set()
     for path in run.glob("tape-*.jsonl"):
         with file_of(path) as lines:

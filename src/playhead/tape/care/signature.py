@@ -30,7 +30,9 @@ _KEY = re.compile(r"key (SHA256:[A-Za-z0-9+/=]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """`good`: it fits the tape. `signer` is the name that the user's own list gives to the key; None: unknown."""
+    """The result of a check. `good`: the signature fits the tape. `signer` is the name that the user's own list gives
+    to the key; None: unknown.
+    """
 
     good: bool
     key: str = ""
@@ -72,7 +74,7 @@ def signature_of(run: Path, signers: Path | None = None) -> Signature | None:
 
 
 def _named(signature: Path, signers: Path) -> str | None:
-    """The name that the user's list of signers has for the key."""
+    """Return the name of the key in the user's list of signers."""
     if not signers.is_file():
         return None
     words = ["-Y", "find-principals", "-s", str(signature), "-f", str(signers)]

@@ -42,9 +42,9 @@ class SegmentCheck:
     events: int
     bytes: int
     crc: str
-    # Whether it ends as a process does that was not killed.
+    # Whether it was closed properly, by a process that was not killed.
     ended: bool
-    # How many events are missing at its end, where the manifest tells.
+    # How many events are missing at its end, if the manifest says so.
     cut: int
     damaged: bool
     sealed: bool
@@ -52,14 +52,14 @@ class SegmentCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """`ok`: nothing is missing or changed. All findings are in `damages`."""
+    """The result of a verification. `ok`: nothing is missing or changed. All findings are in `damages`."""
 
     ok: bool
     # The run that the segments belong to.
     run: str
     segments: list[SegmentCheck]
     damages: list[Damage]
-    # Damages beyond those that are listed.
+    # The number of damages beyond those that are listed.
     more: int = 0
     blobs: int = 0
     blobs_missing: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Verification:
 
     @property
     def cut(self) -> int:
-        """How many events are missing at the ends of segments."""
+        """Return how many events are missing at the ends of segments."""
         return sum(segment.cut for segment in self.segments)
 
 
@@ -121,7 +121,7 @@ class _Check:
             self._say(name, "the segment is missing: the manifest knows of it")
 
     def runs(self) -> None:
-        """All segments and the manifest must speak of the same run."""
+        """Check that all segments and the manifest name the same run."""
         self._named = self._manifest.run if self._manifest is not None else ""
         named = Counter(chain.run for _, chain in self._chains if chain.run)
         if not named:
@@ -210,7 +210,7 @@ def _found(segment: Segment, chain: Chain) -> SegmentCheck:
 
 
 def refuse_live(tape: Tape, found: Verification, *, force: bool) -> None:
-    """UsageError if a process writes, or may write, to this tape. `force`: the user knows that a run of another
+    """Raise UsageError if a process writes, or may write, to this tape. `force`: the user knows that a run of another
     host has ended.
     """
     name = tape.manifest.run

@@ -14,7 +14,7 @@ from playhead.tape.reading.segment_rows import Batch, Report, Strand, skip, torn
 
 
 class Chain:
-    """Follows a segment line by line; `close` says what only its end can tell."""
+    """Checks a segment line by line; `close` reports the damage that only its end shows."""
 
     def __init__(
         self, name: str, decode: Decode, report: Report, *, claim: SegmentSummary | None = None
@@ -25,10 +25,10 @@ class Chain:
         self.run = ""
         # Whether the segment says that it was closed.
         self.ended = False
-        # How many events are missing at its end, where something tells.
+        # How many events are missing at its end, if that is known.
         self.cut = 0
         self.damaged = False
-        # None: the line before cannot say what this one continues.
+        # None: the previous line does not give the checksum that this line continues.
         self.crc: int | None = 0
         self._strand = Strand(name)
         self._decode = decode
@@ -37,7 +37,7 @@ class Chain:
         self._claim_met = False
         self._promised: int | None = None
         self._counted = 0
-        # A repaired segment states its losses itself; the counts at its end are older.
+        # A repaired segment states its losses itself; the counts at its end are from before the repair.
         self._repaired = False
 
     @property
@@ -45,7 +45,7 @@ class Chain:
         return self._strand.following or 0
 
     def line(self, raw: bytes, *, is_torn: bool = False) -> Event | None:
-        """The next line, without its newline; the event that it holds, if it holds one."""
+        """Check the next line, given without its newline. Return its event, if it holds one."""
         try:
             event = self._decode(raw)
         except NotAnEvent as error:
@@ -60,7 +60,7 @@ class Chain:
         return event
 
     def event(self, event: Event, raw: bytes, *, is_torn: bool = False) -> None:
-        """The next line, where it has been decoded already."""
+        """Check the next line, which has been decoded already."""
         strand = self._strand
         strand.number += 1
         in_place = strand.is_next(event) or not strand.misplaced(event, self._report)
@@ -73,13 +73,13 @@ class Chain:
         self._note(event)
 
     def skip(self, batch: Batch) -> None:
-        """A line that was too long to be kept."""
+        """Skip a line that was too long to be kept."""
         skip(self._strand, batch, self._report)
         self.crc = None
         self.bytes = self._strand.offset
 
     def close(self) -> None:
-        """After the last line."""
+        """Check the end of the segment, after the last line."""
         self._strand.number += 1
         claim = self._claim
         if (
@@ -104,7 +104,7 @@ class Chain:
             )
 
     def _check_sum(self, raw: bytes, *, in_place: bool) -> None:
-        """Compared as text: a changed letter in the checksum itself is a change."""
+        """Check the checksum of a line. It is compared as text: a changed letter in the checksum itself is a change."""
         try:
             body, claimed = open_line(raw)
         except NotAnEvent as error:
@@ -116,7 +116,7 @@ class Chain:
             if raw[-10:-2] != b"%08x" % actual:
                 says = raw[-10:-2].decode("ascii", "replace")
                 self._say(f"edited, or the line before: its bytes give {actual:08x}, not {says}")
-        # If only this line was edited, the next one still continues from what this one claims.
+        # If only this line was edited, the next one still continues from the checksum that this one states.
         self.crc = claimed
 
     def _note(self, event: Event) -> None:
@@ -134,7 +134,7 @@ class Chain:
         # At the byte that the manifest names, all its claims must hold; later bytes were written by a process
         # that outlived the run.
         if claim is not None and self.bytes == claim.bytes and self.crc is not None:
-            # The recorder of a resumed run counts on from the run before: either number will do.
+            # The recorder of a resumed run continues the count of the run before: either number is valid.
             counted = claim.events in (self.events, event.seq + 1)
             self._claim_met = counted and claim.crc == f"{self.crc:08x}"
 

@@ -31,7 +31,7 @@ def follow(tape: Tape, *, wait: Callable[[float], None] = clock.sleep) -> Iterat
 
 
 def follow_rows(tape: Tape, *, wait: Callable[[float], None] = clock.sleep) -> Iterator[Row]:
-    """The same, each event with its line."""
+    """Yield the same events, each with its line."""
     follower = Follower(tape)
     pause = _SHORTEST_WAIT
     while True:
@@ -47,7 +47,7 @@ def follow_rows(tape: Tape, *, wait: Callable[[float], None] = clock.sleep) -> I
 
 
 class Follower:
-    """Follows a tape step by step, for callers with other work between two looks."""
+    """Follows a tape step by step, for callers with other work between two reads."""
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
@@ -62,8 +62,8 @@ class Follower:
         self.is_over = False
 
     def look(self) -> Iterator[Row]:
-        """The rows since the last look. After the last one, `is_over` is True."""
-        # Checked before looking, so that everything written before the end is certainly read.
+        """Yield the rows since the last call. After the last row, `is_over` is True."""
+        # Checked before reading, so that everything written before the end is certainly read.
         over = self._ended or not self._is_running()
         idle = True
         for row in self._news(last=False):
@@ -74,7 +74,7 @@ class Follower:
             self.is_over = True
 
     def _news(self, *, last: bool) -> Iterator[Row]:
-        """The rows that are there and were not yielded yet. `last`: an unfinished line will not be completed."""
+        """Yield the rows that were not yielded yet. `last`: an unfinished line will not be completed."""
         try:
             for row in merge(self._sources(last=last)):
                 event = row[0]
@@ -83,7 +83,7 @@ class Follower:
                 self._told[event.segment] = max(event.seq, self._told.get(event.segment, -1))
                 yield row
         except StoreError:
-            return  # a segment went while we looked, because the run is being sealed: look again
+            return  # the run is being sealed, and a segment was removed: read again
 
     def _sources(self, *, last: bool) -> list[Source[Row]]:
         segments = self._tape.segments()
@@ -134,5 +134,5 @@ class Follower:
 
 
 def _finished(source: Iterator[Batch]) -> Iterator[Batch]:
-    """Without the line at the end that is still being written."""
+    """Return the batches without an incomplete last line, which is still being written."""
     return (batch for batch in source if not batch.torn)

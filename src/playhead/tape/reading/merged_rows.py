@@ -29,13 +29,13 @@ else:
 T = TypeVar("T")
 # generation, monotonic ns, pid, seq
 Key = tuple[int, int, int, int]
-# The key that nothing in the source comes before, and how to open it.
+# A lower bound for the keys of the source, and the function that opens it.
 Source = tuple[Key, Callable[[], Iterator[tuple[Key, T]]]]
 
 
 def merge(sources: Sequence[Source[T]]) -> Iterator[T]:
-    """All items by key. Items of one source never overtake each other, whatever their keys say."""
-    # Last first, so that the next one is popped off the end. The index settles equal keys.
+    """Yield all items by key. Items of one source never overtake each other, whatever their keys are."""
+    # In reverse order, so that the next one is popped off the end. The index decides between equal keys.
     waiting = sorted(
         ((first, index, opened) for index, (first, opened) in enumerate(sources)), reverse=True
     )
@@ -67,7 +67,7 @@ def _push(
 
 
 def tape_rows(segments: list[Segment], report: Report) -> Iterator[Row]:
-    """All rows by (generation, monotonic ns, pid, seq), in constant memory."""
+    """Yield all rows by (generation, monotonic ns, pid, seq), in constant memory."""
     plain = [segment for segment in segments if not segment.sealed]
     sealed = [segment for segment in segments if segment.sealed]
     if len(plain) == 1 and not sealed:
@@ -87,7 +87,7 @@ def plain_rows(segment: Segment, report: Report) -> Iterator[Row]:
 
 
 def sealed_rows(sealed: list[Segment], but: frozenset[str], report: Report) -> Iterator[Row]:
-    """The rows of the sealed file, except for segments that have a file of their own."""
+    """Yield the rows of the sealed file, except for segments that have a file of their own."""
     path = sealed[0].path
     content = (raw for _, _, raw in sealed_reader.frames_of(path, report))
     decode = _decoder_of_all({segment.name: segment.format for segment in sealed})
@@ -96,7 +96,7 @@ def sealed_rows(sealed: list[Segment], but: frozenset[str], report: Report) -> I
 
 
 def keyed(opened: Callable[[], Iterator[Row]], segments: list[Segment]) -> Source[Row]:
-    """Rows of these segments as `merge` wants them; `opened` when their turn comes."""
+    """Return a source for `merge` with the rows of these segments; `opened` is called when its first row is needed."""
     generations = {segment.name: segment.generation for segment in segments}
 
     def rows() -> Iterator[tuple[Key, Row]]:
@@ -108,7 +108,7 @@ def keyed(opened: Callable[[], Iterator[Row]], segments: list[Segment]) -> Sourc
 
 
 def _decoder_of_all(formats: dict[str, int]) -> Decode:
-    """For a file whose segments may have been written in different formats."""
+    """Return a decoder for a file whose segments may have different formats."""
     decoders = {version: decoder_for(version) for version in {*formats.values(), FORMAT_VERSION}}
     current = decoders[FORMAT_VERSION]
     if len(decoders) == 1:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         """Fetches the missing parts of one run. Each method raises RemoteError if it cannot."""
 
         def fetch_range(self, name: str, start: int, stop: int) -> bytes:
-            """These bytes of a file of the run."""
+            """Return these bytes of a file of the run."""
 
         def fetch_file(self, name: str) -> bool:
             """Fetch a file into the folder of the run. False: the run has no such file."""
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 FOLDER = "partial"
 # Small enough to fetch one event quickly; one byte of the map for each.
 BLOCK = 256 * 1024
-# A reader that continues where it was gets more with each request.
+# A reader that continues at the same position gets more bytes with each request.
 _LONGEST_FETCH = 16 * BLOCK
 # The part of a tape that a first view reads, compressed; and the payloads of its events.
 _FIRST_VIEW = 2 * 1024 * 1024
@@ -91,7 +91,7 @@ def fetch_contents(run: Path) -> None:
 
 
 def first_events(index: SealIndex, most: int) -> int:
-    """The number of events for a first view: at most `most`, in a few megabytes of the sealed file."""
+    """Return the number of events for a first view: at most `most`, in a few megabytes of the sealed file."""
     events = size = 0
     for frame in index.frames:
         size += frame.size
@@ -102,7 +102,7 @@ def first_events(index: SealIndex, most: int) -> int:
 
 
 def spilled_bytes(line: bytes) -> int:
-    """The size of the payloads that a line refers to."""
+    """Return the size of the payloads that a line refers to."""
     return sum(int(size) for size in _SIZES.findall(line))
 
 
@@ -126,7 +126,7 @@ class _PartialFile(io.RawIOBase):
         self._size = os.fstat(fd).st_size
         self._at = 0
         self._here = self._read_map()
-        # Where the last fetch ended, and how many bytes it had: the next one there has twice as many.
+        # The end of the last fetch and its number of bytes: a fetch that continues there asks for twice as many.
         self._fetched: tuple[int, int] = (0, 0)
 
     def readable(self) -> bool:
@@ -184,7 +184,7 @@ class _PartialFile(io.RawIOBase):
         self._fetched = (stop, stop - start)
 
     def _keep(self, start: int, raw: bytes) -> None:
-        """The bytes are written before the map says so: a kill in between costs one fetch."""
+        """Write fetched bytes to the file, and then mark them in the map: a kill in between costs one fetch."""
         _write_at(self._path, start, raw)
 
 

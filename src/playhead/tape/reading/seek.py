@@ -99,7 +99,7 @@ class Offsets:
         self._decode = decode
         self._seqs = array("q")
         self._starts = array("q")
-        # Moved, doubled and strange ones, which a damaged tape may have.
+        # Moved, duplicated and unexpected lines, which a damaged tape may have.
         self._odd: dict[int, int] = {}
         self._end = 0
 

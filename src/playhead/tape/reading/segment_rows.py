@@ -32,7 +32,7 @@ class Batch(NamedTuple):
 
 
 def blocks(path: Path, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-    """The bytes of a file from `start` up to `stop`; without one, up to where it ends by then."""
+    """Yield the bytes of a file from `start` up to `stop`; without `stop`, up to its current end."""
     try:
         with open(open_regular(path), "rb", buffering=0) as file:
             file.seek(start)
@@ -84,23 +84,24 @@ def batches(pieces: Iterable[bytes]) -> Iterator[Batch]:
         yield Batch(lines=[b"".join(held)], torn=True)
 
 
-# A gigabyte of newlines is a thousand million damaged lines, and no better known by listing them.
+# The maximum number of damages in a list: a gigabyte of newlines would be a thousand million damaged lines, and a
+# longer list does not help.
 MOST = 1000
-# Reading stops at more unreadable lines, and at a longer line: no accident makes a tape like that, and a stranger's
-# tape must not keep a reader busy for hours.
+# Reading stops at more unreadable lines, and at a longer line: no accident makes such a tape, and an untrusted tape
+# must not keep a reader busy for hours.
 MOST_UNREADABLE = 10_000
 _LONGEST_SKIPPED = 4 * LONGEST_LINE
 
 
 def too_damaged(name: str, why: str) -> TapeDamaged:
-    """The error of a tape that is not worth reading on."""
+    """Return the error for a tape that is too damaged to continue reading."""
     return TapeDamaged(
         f"{name[:80]} {why}: this is not the work of a recorder, and reading stops here."
     )
 
 
 class Damages(list[Damage]):
-    """Each damage once, however often the tape is read. `more`: how many there was no room for."""
+    """A list with each damage once, however often the tape is read. `more` counts the damages that are not listed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,7 +123,7 @@ class Damages(list[Damage]):
 
 
 def pass_over(_: Damage) -> None:
-    """Ignore the damage: for a second look at what `verify` has reported."""
+    """Ignore the damage: for reading again after `verify` has reported it."""
 
 
 Report = Callable[[Damage], None]
@@ -137,7 +138,7 @@ class Strand:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # Lines and bytes so far; `number` is already that of the line that is being looked at.
+        # Lines and bytes so far; `number` already includes the current line.
         self.number = 0
         self.offset = 0
         self.following: int | None = None
@@ -156,7 +157,7 @@ class Strand:
         """Report an event that is not the next one; False: the event is in its place."""
         stray = event.segment != self.name
         if stray:
-            if self._stray != self.number - 1:  # a whole spliced stretch is said once
+            if self._stray != self.number - 1:  # a block of foreign lines is reported once
                 report(self.damage(f"it belongs to segment {event.segment[:80]!r}"))
             self._stray = self.number
         why = self._why(event)
@@ -192,7 +193,7 @@ class Strand:
 
 
 def after_gap(event: Event) -> int:
-    """The seq after a gap: a repaired gap covers all the events that were lost there."""
+    """Return the seq after a gap: a repaired gap covers all the events that were lost there."""
     until = event.data.get("until") if isinstance(event.data, dict) else None
     return max(event.seq, until if type(until) is int else 0) + 1
 
@@ -200,7 +201,7 @@ def after_gap(event: Event) -> int:
 def read_segment(
     source: Iterable[Batch], strand: Strand, decode: Decode, report: Report
 ) -> Iterator[Row]:
-    """The events of one segment."""
+    """Yield the events of one segment."""
     for batch in source:
         if batch.skipped:
             skip(strand, batch, report)
@@ -224,8 +225,8 @@ def read_segment(
 def read_merged(
     source: Iterable[Batch], file: str, decode: Decode, report: Report
 ) -> Iterator[Row]:
-    """The events of a file that holds all segments. A line that cannot be read belongs to none of
-    them: it is counted as a row of the file.
+    """Yield the events of a file that holds all segments. A line that cannot be read belongs to no segment: it is
+    counted as a row of the file.
     """
     whole = Strand(file)
     strands: dict[str, Strand] = {}

@@ -49,12 +49,12 @@ _SMALL = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """One process's share of the tape."""
+    """One segment of the tape, usually of one process."""
 
     name: str
     path: Path
     sealed: bool
-    # The run that its first line speaks of.
+    # The run that its first line names.
     run: str
     generation: int
     format: int
@@ -70,7 +70,7 @@ class Segment:
 
 
 def is_alive(segment: Segment) -> bool:
-    """Whether the process that writes a segment still runs here: a child may outlive its run."""
+    """Return whether the process that writes a segment still runs here: a child may outlive its run."""
     if segment.sealed or segment.host != clock.host():
         return False
     birth = clock.process_birth(segment.pid)
@@ -78,7 +78,7 @@ def is_alive(segment: Segment) -> bool:
 
 
 def plain_decoder(segment: Segment) -> Decode:
-    """Decodes the lines of a segment that has a file of its own."""
+    """Return the decoder for a segment that has a file of its own."""
     try:
         few = segment.path.stat().st_size < _SMALL
     except OSError:
@@ -96,12 +96,12 @@ class Segments:
         self._index: tuple[object, SealIndex | None] = (None, None)
 
     def now(self) -> list[Segment]:
-        """In the order in which they began."""
+        """Return the segments in the order in which they began."""
         for _ in range(_LOOKS):
             try:
                 return self._look()
             except StoreError:
-                continue  # a segment went between listing and opening: the run is being sealed
+                continue  # removed between listing and opening: the run is being sealed
         return self._look()
 
     def _look(self) -> list[Segment]:
@@ -131,7 +131,7 @@ class Segments:
 
     def _opened(self, name: str, path: Path) -> Segment:
         segment = open_segment(path, self._report)
-        if segment.mono:  # a process that has only just begun has not written its first line
+        if segment.mono:  # a process that has just started has not written its first line
             self._known[name] = segment
         return segment
 
@@ -145,7 +145,7 @@ def _state(path: str) -> tuple[int, ...] | None:
 
 
 def segment_files(run: Path, report: Report) -> dict[str, Path]:
-    """Name → file of every plain segment."""
+    """Return the file of every plain segment by name."""
     found = {}
     try:
         with os.scandir(run) as entries:
@@ -153,7 +153,7 @@ def segment_files(run: Path, report: Report) -> dict[str, Path]:
                 name = segment_name(entry.name)
                 if name is None:
                     continue
-                # A tape from a stranger may hold a pipe or a link to a device: neither is opened.
+                # An untrusted tape may hold a pipe or a link to a device: neither is opened.
                 if entry.is_file(follow_symlinks=False):
                     found[name] = run / entry.name
                 else:
@@ -177,7 +177,7 @@ def open_segment(path: Path, report: Report) -> Segment:
     rows = read_segment(whole, Strand(name), decoder(few=True), lambda _: None)
     for event, _, _ in rows:
         told = first_of(name, event)
-        if told.format > FORMAT_VERSION:  # the line is damaged, else it had been refused above
+        if told.format > FORMAT_VERSION:  # the line is damaged: a valid one was refused above
             told = dataclasses.replace(told, format=FORMAT_VERSION)
         return _checked(told, path, report, sealed=False)
     return _checked(SealedSegment(name=name), path, report, sealed=False)

@@ -35,10 +35,10 @@ class Sealed:
 
 
 def seal(run: Path, *, force: bool = False) -> Sealed:
-    """Seal a run that has ended. Does nothing where that is done already.
+    """Seal a run that has ended. Does nothing if it is sealed already.
 
-    UsageError: the run is still in progress (`force`: a run of another host is not). TapeDamaged: it
-    has to be repaired first.
+    UsageError: the run is still in progress (`force`: assume that a run of another host has ended). TapeDamaged: it has
+    to be repaired first.
     """
     run = Path(run)
     tape = Tape(run)
@@ -73,7 +73,7 @@ def seal(run: Path, *, force: bool = False) -> Sealed:
 
 
 def unseal(run: Path, *, force: bool = False) -> list[Path]:
-    """Plain segments again, byte for byte as they were. Does nothing where nothing is sealed."""
+    """Restore the plain segments, byte for byte. Does nothing if nothing is sealed."""
     run = Path(run)
     if not (run / FILE).is_file():
         return []
@@ -110,8 +110,8 @@ def _refuse(run: Path, *, force: bool) -> None:
 
 
 def _concerns(damage: Damage, found: Verification) -> bool:
-    """Whether a damage is one of the lines themselves: not of the manifest, nor of a blob, nor of
-    what an interrupted sealing has left beside segments that are all still there.
+    """Return whether a damage concerns the lines themselves: not the manifest, not a blob, and not files that an
+    interrupted sealing left beside complete segments.
     """
     if damage.segment in (FILE, INDEX):
         return any(segment.sealed for segment in found.segments)
@@ -165,7 +165,7 @@ def _remove_parts(run: Path) -> None:
 
 
 def _sync_folder(run: Path) -> None:
-    """The new names must be on the disk before the old files go."""
+    """Flush the folder: the new names must be on the disk before the old files are deleted."""
     fd = os.open(run, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -189,21 +189,21 @@ def _raise(damage: Damage) -> None:
 
 
 def new_part(target: Path) -> Path:
-    """An empty temporary file beside `target`, for `append` and `finish`."""
+    """Create an empty temporary file beside `target`, for `append` and `finish`."""
     fd, part = create_part(target)
     os.close(fd)
     return Path(part)
 
 
 def append(part: Path, content: bytes) -> None:
-    """Opened each time: a run may have more segments than a process may have open files."""
+    """Append to a file. It is opened each time: a run may have more segments than a process may have open files."""
     fd = os.open(part, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(fd, "ab") as file:
         file.write(content)
 
 
 def finish(part: Path) -> Path:
-    """`NAME.RANDOM.part` → `NAME`, once its content is on the disk."""
+    """Rename `NAME.RANDOM.part` to `NAME`, once its content is on the disk."""
     with file_of(part) as file:
         os.fsync(file.fileno())
     whole = part.with_suffix("").with_suffix("")

@@ -49,7 +49,7 @@ class IndexedFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealIndex:
-    """All that is known of a sealed file without opening a frame."""
+    """The facts about a sealed file that are known without opening a frame."""
 
     format: int = FORMAT_VERSION
     events: int = 0
@@ -76,7 +76,7 @@ class _Tally:
 
 
 class Indexer:
-    """Makes the index while frames pass by."""
+    """Builds the index while frames are written or read."""
 
     def __init__(self) -> None:
         self._decode = decoder()
@@ -90,7 +90,7 @@ class Indexer:
     def add(
         self, frame: ZstdFrame, compressed: bytes, raw: bytes
     ) -> list[tuple[Event | None, bytes]]:
-        """The rows of the frame; None: a line that holds no event."""
+        """Add a frame and return its rows; the event is None for a line that holds no event."""
         rows = []
         for line in raw.split(b"\n")[:-1]:
             event = self._event(line)
@@ -160,7 +160,7 @@ def write_index(run: Path, index: SealIndex) -> None:
 
 
 def read_index(run: Path) -> SealIndex | str:
-    """The index, if it is complete and matches the file beside it; else the reason."""
+    """Return the index if it is complete and matches the file beside it; else the reason."""
     try:
         members = json.loads(read_regular(run / INDEX, _LARGEST_INDEX))
         size = (run / FILE).stat().st_size
@@ -192,7 +192,7 @@ def _index(members: Any) -> SealIndex:
 
 
 def _checked(kind: type, members: dict[str, Any]) -> dict[str, Any]:
-    """The members that `kind` has; every number a number, every text a text. Others are ignored."""
+    """Return the members that `kind` has, with checked types. Other members are ignored."""
     known = {}
     for one in dataclasses.fields(kind):
         value = members[one.name]

@@ -39,8 +39,8 @@ def build_index(run: Path, report: Report) -> SealIndex:
 
 
 def frames_of(path: Path, report: Report) -> Iterator[tuple[ZstdFrame, bytes, bytes]]:
-    """Each frame, compressed and not. What cannot be opened is reported and passed over whole: half
-    a frame has no checksum, so its lines might be anything.
+    """Yield each frame, compressed and decompressed. A frame that cannot be opened is reported and skipped as a whole:
+    half a frame has no checksum, so its lines cannot be trusted.
     """
     decompress = codec().decompress
     number = size = content = 0
@@ -68,7 +68,7 @@ def frames_of(path: Path, report: Report) -> Iterator[tuple[ZstdFrame, bytes, by
 
 
 def open_frame(path: Path, frame: IndexedFrame) -> bytes:
-    """The content of one frame; FrameDamaged if it does not match the index."""
+    """Return the content of one frame; raise FrameDamaged if it does not match the index."""
     try:
         with open_sealed(path) as file:
             found = frame_at(file, frame.offset, file.seek(0, 2))
@@ -90,7 +90,7 @@ Look = Callable[[Event, bytes], None]
 def check_sealed(
     run: Path, chains: dict[str, Chain], plain: frozenset[str], look: Look, report: Report
 ) -> None:
-    """Every frame, line and number. Segments in `plain` are read from files of their own."""
+    """Check every frame, line and number. Segments in `plain` are read from files of their own."""
     indexer = Indexer()
     row = offset = 0
     for frame, compressed, raw in frames_of(run / FILE, report):

@@ -14,7 +14,7 @@ from playhead.tape.layout import FORMAT_VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedSegment:
-    """One process's share of the sealed file."""
+    """One segment of the sealed file."""
 
     name: str
     run: str = ""
@@ -22,7 +22,7 @@ class SealedSegment:
     generation: int = 0
     pid: int = 0
     host: str = ""
-    # Tells the process from a later one with its pid.
+    # Distinguishes the process from a later one with the same pid.
     birth: str = ""
     # Of its first event.
     mono: int = 0
@@ -33,7 +33,7 @@ class SealedSegment:
 
 
 def first_of(name: str, event: Event) -> SealedSegment:
-    """The facts of a segment's first event."""
+    """Return the facts of a segment's first event."""
     told = event.data if event.kind == SEGMENT_START and not event.user else None
     said = told if isinstance(told, dict) else {}
     return SealedSegment(

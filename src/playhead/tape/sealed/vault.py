@@ -31,7 +31,7 @@ class VaultLocked(PlayheadError):
 
 
 def check(key: str) -> None:
-    """UsageError: a vault cannot be made here."""
+    """Check that a vault can be made here; raise UsageError if not."""
     try:
         _cipher(_key(key, make=True))
     except VaultLocked as error:
@@ -39,7 +39,7 @@ def check(key: str) -> None:
 
 
 def close_vault(run: Path, key: str) -> int:
-    """Move the secrets of a run that has ended into its vault; how many there are now."""
+    """Move the secrets of a run that has ended into its vault; return the number of secrets in it."""
     notes = VaultNotes(os.fspath(run), redaction_key(run.parent.parent))
     fresh = notes.read()
     if not fresh:
@@ -61,7 +61,7 @@ def close_vault(run: Path, key: str) -> int:
 
 
 def open_vault(run: Path, key: str) -> list[KeptSecret]:
-    """The secrets of a run; none if it has no vault. VaultLocked says why it cannot be opened."""
+    """Return the secrets of a run; none if it has no vault. VaultLocked says why it cannot be opened."""
     # A run that was killed has left its secrets behind.
     if os.path.exists(path_beside(os.fspath(run), ".notes")):
         close_vault(run, key)

@@ -25,7 +25,7 @@ class FrameDamaged(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """Not to be shared between threads: the compressors behind it keep state."""
+    """Compresses and decompresses frames. Not to be shared between threads: the compressors behind it keep state."""
 
     compress: Callable[[bytes], bytes]
     # The frame, and the size that its header promises (see `frames`, which bounds it).
@@ -33,8 +33,8 @@ class Codec:
 
 
 def codec() -> Codec:
-    """TapeError where this Python has no zstd at all."""
-    # One interface: Python 3.14's own module, and its backport, 1 MB where zstandard has 24.
+    """Return a codec; raise TapeError if this Python has no zstd at all."""
+    # Python 3.14's own module and its backport have the same interface; the backport takes 1 MB, zstandard 24 MB.
     with suppress(ImportError):
         return _codec(importlib.import_module("compression.zstd"))
     with suppress(ImportError):
@@ -51,7 +51,7 @@ def codec() -> Codec:
 
 
 def _codec(zstd: Any) -> Codec:
-    """Of Python 3.14's own module, or of its backport."""
+    """Return the codec of Python 3.14's own module, or of its backport."""
     options = {
         zstd.CompressionParameter.compression_level: _LEVEL,
         zstd.CompressionParameter.checksum_flag: 1,
@@ -74,7 +74,7 @@ def _codec(zstd: Any) -> Codec:
 
 
 def _codec_of_zstandard(zstandard: Any) -> Codec:
-    """Of the older library, which an agent's Python may have where it has no other."""
+    """Return the codec of the older library, which may be the only one in an agent's Python."""
     compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
     decompressor = zstandard.ZstdDecompressor()
 
@@ -115,7 +115,7 @@ class ZstdFrame:
 
 
 def walk(file: BinaryIO) -> Iterator[ZstdFrame | tuple[int, str]]:
-    """Every frame of the file; (offset, why) for a stretch that holds none."""
+    """Yield every frame of the file; (offset, why) for a range without a frame."""
     at = 0
     end = file.seek(0, 2)
     while at < end:
@@ -130,13 +130,13 @@ def walk(file: BinaryIO) -> Iterator[ZstdFrame | tuple[int, str]]:
 
 
 def read_frame(file: BinaryIO, frame: ZstdFrame) -> bytes:
-    """The compressed bytes of a frame that `walk` or an index has found."""
+    """Return the compressed bytes of a frame that `walk` or an index has found."""
     file.seek(frame.offset)
     return file.read(frame.size)
 
 
 def frame_at(file: BinaryIO, at: int, end: int) -> ZstdFrame:
-    """The frame that begins at `at` in a file of `end` bytes; FrameDamaged if there is none."""
+    """Return the frame that begins at `at` in a file of `end` bytes; raise FrameDamaged if there is none."""
     file.seek(at)
     header = file.read(_LONGEST_HEADER)
     if header[:4] != MAGIC or len(header) < 6:
@@ -175,13 +175,13 @@ def _end_of_blocks(file: BinaryIO, at: int, end: int) -> int:
 
 
 def _next_magic(file: BinaryIO, at: int, end: int) -> int:
-    """Where the next frame may begin; the end of the file if none does."""
+    """Return the position where the next frame may begin; the end of the file if there is none."""
     while at < end:
         file.seek(at)
         piece = file.read(FRAME)
         found = piece.find(MAGIC)
         if found >= 0:
             return at + found
-        # The magic number may lie across two pieces.
+        # The magic number may cross the boundary of two pieces.
         at += max(len(piece) - len(MAGIC) + 1, 1)
     return end
