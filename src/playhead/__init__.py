@@ -89,8 +89,8 @@ def __dir__() -> list[str]:
 
 
 def _is_switched_on() -> bool:
-    """Return whether PLAYHEAD_RECORD=1 asks for a recording of this program. Not of Playhead's own commands, nor of
-    a test run that loads its plugin, nor of a process that a recorded run has started.
+    """Return whether PLAYHEAD_RECORD=1 requests a recording of this program. Playhead's own commands are not recorded,
+    nor a test run that loads its plugin, nor a process that a recorded run has started.
     """
     if os.environ.get("PLAYHEAD_RECORD", "").strip().lower() not in ("1", "true", "yes", "on"):
         return False

@@ -7,8 +7,8 @@ from __future__ import annotations
 import gc
 import sys
 
-# Importing makes a hundred thousand objects that all stay. With Python's own threshold (700) the collector
-# looks through them 140 times, a tenth of the start; with this one it does not start before a verb is running.
+# Importing makes a hundred thousand objects that all stay. With Python's own threshold (700) the garbage collector
+# would examine them 140 times, a tenth of the start; with this one it does not start before a verb is running.
 _OBJECTS_BEFORE_COLLECTING = 200_000
 
 
@@ -16,8 +16,8 @@ def main() -> None:
     try:
         _main()
     finally:
-        # Python looks for garbage once more when it ends, 20 ms among all that was imported. Frozen objects
-        # are left alone.
+        # Python collects garbage once more when it ends, which takes 20 ms after all these imports. It skips frozen
+        # objects.
         gc.freeze()
 
 

@@ -46,20 +46,20 @@ class Settings:
     vault_key: str = "file"
     # Programs that get a shim; None: the usual ones, for commands that are not Python.
     shims: tuple[str, ...] | None = None
-    # Whether those shims stand over the real paths, too.
+    # Whether those shims also replace the real paths.
     shim_mounts: bool = False
     # Whether the files of the project are recorded, and which folders beside it.
     workspace: bool = True
     workspaces: tuple[str, ...] = ()
     # The shared store: s3://bucket/prefix, gs://, az:// or file:///.
     remote: str | None = None
-    # Sections that belong to others (`replay`, `prices`, `effects`, `retention`…), as they stand.
+    # Sections of other modules (`replay`, `prices`, `effects`, `retention`…), unchanged.
     sections: Mapping[str, Any] = field(default_factory=dict)
     source: Path | None = None
 
 
 def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings for this folder. ConfigError names the setting and the place."""
+    """Return the settings for this folder. ConfigError names the setting and the place."""
     members, source = _file(cwd or _here())
     _refuse_unknown(members, source)
     known: dict[str, Any] = {}
@@ -102,7 +102,7 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> Se
 
 
 def origins(cwd: Path | None = None, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Where each setting comes from that has not its default: the variable, or the file."""
+    """Return the origin of each setting that does not have its default: the variable, or the file."""
     members, source = _file(cwd or _here())
     found: dict[str, str] = {}
     for name, value in members.items():
@@ -141,7 +141,7 @@ _TABLES: dict[str, tuple[str, ...] | None] = {
 
 
 def _refuse_unknown(members: Mapping[str, Any], source: Path | None) -> None:
-    """ConfigError for a name that no setting has: a typing error would otherwise change nothing, silently."""
+    """Raise ConfigError for a name that no setting has: a typing error would otherwise change nothing, silently."""
     for name, value in members.items():
         if name not in _TABLES:
             if name not in _SETTINGS and name != "workspace":
@@ -175,7 +175,7 @@ def _here() -> Path:
 
 
 def _file(cwd: Path) -> tuple[dict[str, Any], Path | None]:
-    """The nearest `playhead.toml`, or `[tool.playhead]`, from here up to the project's root."""
+    """Return the nearest `playhead.toml`, or `[tool.playhead]`, from here up to the project's root."""
     for folder in (cwd, *cwd.parents):
         own, shared = folder / "playhead.toml", folder / "pyproject.toml"
         if is_there(own):
@@ -194,7 +194,7 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         tomllib: Any = import_module("tomllib")  # 3 ms, and many projects have no such file
     except ImportError:
-        return {}  # CPython 3.10: there Playhead is a guest, and the launcher has read the file already
+        return {}  # CPython 3.10: Playhead is a guest there, and the launcher has read the file already
     try:
         members: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -259,7 +259,7 @@ def _store(value: Any, source: Path | None) -> Path:
 
 
 def _shims(name: str, value: Any, source: Path | None) -> tuple[str, ...] | None:
-    """A list of names; false is none of them, true the usual ones."""
+    """Return a list of names; false means none, true means the usual ones."""
     if isinstance(value, bool):
         return None if value else ()
     return _strings(name, value, source)

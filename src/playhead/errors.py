@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class PlayheadError(Exception):
-    """The root. `exit_code` is the exit code of the command line."""
+    """The base class. `exit_code` is the exit code of the command line."""
 
     exit_code = 1
 

@@ -54,7 +54,7 @@ class Event:
     why: str | None = None
     # A user's own event whose kind has the name of one of ours.
     user: bool = False
-    # Only where a pid was used twice in one run: the name of the segment.
+    # Only if a pid was used twice in one run: the name of the segment.
     seg: str | None = None
     data: Any = None
 

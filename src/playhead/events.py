@@ -62,7 +62,7 @@ GAP = "gap"
 DIVERGENCE = "divergence"
 WORKSPACE = "workspace"
 FILES = "files"
-# Not on a tape: the story makes one of the calls of libraries (see `story/start_up.py`).
+# Not on a tape: the story creates it from the calls of libraries (see `story/start_up.py`).
 START_UP = "playhead.start-up"
 # Member of a call's data: the library that made the call while it was loaded (see `recording/where.py`).
 BY_LIBRARY = "start_up"
@@ -112,7 +112,7 @@ class EventKind:
         self.metadata = frozenset(metadata)
         # Every level keeps all of the data.
         self.keeps_all = keeps_all
-        # Whether the story has it. False: only `playhead events` shows it.
+        # Whether the story shows it. False: only `playhead events` shows it.
         self.in_story = in_story
         # In the story, and left out of the tree and the player unless the person asks for it.
         self.background = background
@@ -140,14 +140,14 @@ class EventKind:
 
 
 class _Members(dict):  # type: ignore[type-arg]  # {name: _Member}, for str.format_map
-    """The members of an event's data for a template; a tape is a stranger's, so any may be missing."""
+    """The members of an event's data for a template; a tape is untrusted, so any member may be missing."""
 
     def __missing__(self, name: str) -> _Member:
         return _Member(None)
 
 
 class _Member:
-    """A value that any format specification of a template suits."""
+    """A value that works with any format specification of a template."""
 
     __slots__ = ("value",)
 

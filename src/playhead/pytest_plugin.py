@@ -30,9 +30,9 @@ _FENCES = ("auto", "off", "required")
 # The property of a replayed test's report, and the name of the setting.
 _FENCE = "playhead_fence"
 _RUN: pytest.StashKey[TapeRun] = pytest.StashKey()
-# Phase of the test: how long it took.
+# The duration of each phase of the test.
 _SECONDS: pytest.StashKey[dict[str, float]] = pytest.StashKey()
-# In a fenced child: absent. Otherwise: why the test is not in one.
+# Absent in a fenced child. Otherwise: why the test is not in one.
 _UNFENCED: pytest.StashKey[str] = pytest.StashKey()
 
 
@@ -87,7 +87,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.fixture(autouse=True)
 def _playhead_world(request: pytest.FixtureRequest) -> Iterator[TapeRun | None]:
-    """Autouse, so that the world is swapped before the test's own fixtures talk to it."""
+    """Record or replay the test. Autouse, so that the tape is active before the test's own fixtures make calls."""
     item: pytest.Item = request.node
     marker = item.get_closest_marker("playhead")
     if marker is None or _mode(item) == "off":
@@ -100,7 +100,7 @@ def _playhead_world(request: pytest.FixtureRequest) -> Iterator[TapeRun | None]:
 
 @pytest.fixture
 def playhead_run(_playhead_world: TapeRun | None) -> TapeRun:
-    """The run of this test: tools called, cost, tokens, steps."""
+    """Return the run of this test: tools called, cost, tokens, steps."""
     if _playhead_world is None:
         pytest.fail(
             "playhead_run needs @pytest.mark.playhead on the test, and --playhead other than off",
@@ -143,7 +143,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, A
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """A test that parted from its tape fails with that, whatever it made of it itself."""
+    """Fail a test that differs from its tape with the divergence, even if the test itself caught it."""
     run = item.stash.get(_RUN, None)
     if run is None:
         return (yield)
@@ -160,7 +160,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def _shown(run: TapeRun) -> str:
-    """The first divergence as a diff: pytest colours lines that begin with - and +."""
+    """Return the first divergence as a diff: pytest colours lines that begin with - and +."""
     first = run.partings[0]
     lines = [str(first)]
     if first.nearest is not None:
@@ -209,7 +209,7 @@ def _world(item: pytest.Item, marker: pytest.Mark) -> Iterator[TapeRun]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests were replayed without the kernel's fence, and why. Their reports have it as a property,
+    """Report how many tests were replayed without the kernel's fence, and why. Their reports have it as a property,
     which is in JUnit's XML, too.
     """
     reports = [one for those in terminalreporter.stats.values() for one in those]
@@ -225,7 +225,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def tape_of(item: pytest.Item, marker: pytest.Mark) -> Path:
-    """Named by the mark, else after the test; parametrized tests have a tape each."""
+    """Return the tape of a test, named by the mark, else after the test; parametrized tests have a tape each."""
     name = marker.args[0] if marker.args else re.sub(r"[^\w.-]+", "-", item.name).strip("-")
     if marker.args and "[" in item.name:
         name += "-" + re.sub(r"[^\w.-]+", "-", item.name.partition("[")[2]).strip("-")

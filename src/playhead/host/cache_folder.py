@@ -11,7 +11,7 @@ from contextlib import suppress
 
 
 def cache_folder(env: Mapping[str, str]) -> str:
-    """The user's cache, or a private temporary folder where it cannot be written."""
+    """Return the user's cache folder, or a private temporary folder if it cannot be written."""
     home = env.get("HOME") or os.path.expanduser("~")
     usual = os.path.join(env.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "playhead")
     return writable_or_private(usual, env)
@@ -37,7 +37,7 @@ def _is_writable(folder: str) -> bool:
 
 
 def _is_private(folder: str) -> bool:
-    """Programs are executed from it: it must be ours, and no other user may write to it."""
+    """Return whether the folder is ours and no other user may write to it, because programs are executed from it."""
     try:
         found = os.lstat(folder)
     except OSError:

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 
 
 def keep_only(*kept: int) -> None:
-    """Close all other descriptors: a process that waits for the end of a pipe must not wait for us.
+    """Close all descriptors except these: a process that waits for the end of a pipe must not wait for us.
 
-    The parent's objects are not finalised: garbage collection here would close descriptor numbers that other
-    files have by now.
+    The parent's objects are not finalised: garbage collection here would close descriptor numbers that other files have
+    by now.
     """
     gc.freeze()
     for name in os.listdir("/dev/fd"):
@@ -25,7 +25,7 @@ def keep_only(*kept: int) -> None:
             try:
                 os.close(int(name))
             except OSError:
-                continue  # the one by which the folder was read
+                continue  # the descriptor with which the folder was listed
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
@@ -35,12 +35,12 @@ _HEAD = struct.Struct(">cI")
 
 
 def frame(letter: bytes, payload: bytes = b"") -> bytes:
-    """One message as bytes."""
+    """Return one message as bytes."""
     return _HEAD.pack(letter, len(payload)) + payload
 
 
 def take_frames(buffer: bytearray) -> Iterator[tuple[bytes, bytes]]:
-    """Each complete message, removed from the buffer; an incomplete one stays."""
+    """Yield each complete message and remove it from the buffer; an incomplete one stays."""
     while len(buffer) >= _HEAD.size:
         letter, size = _HEAD.unpack_from(buffer)
         end = _HEAD.size + size

@@ -49,7 +49,7 @@ def uninstall() -> None:
 
 
 def snapshot() -> dict[Any, Any]:
-    """The variables by value, for comparing with a later snapshot."""
+    """Return the variables by name, for comparing with a later snapshot."""
     # The dict behind `os.environ` is copied and compared in C; `os.environ` itself decodes each value in
     # Python. A program may have put a plain dict in its place.
     variables: Any = getattr(os.environ, "_data", os.environ)
@@ -58,7 +58,7 @@ def snapshot() -> dict[Any, Any]:
 
 def _putenv(name: Any, value: Any, /) -> None:
     """Set an environment variable (`os.putenv`)."""
-    # First the real one: if it refuses the name or the value, nothing was set.
+    # The real function first: if it refuses the name or the value, nothing was set.
     _original(name, value)
     if _listener is not None:
         _listener(os.fsdecode(name), os.fsdecode(value))

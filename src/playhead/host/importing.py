@@ -26,7 +26,7 @@ _warned: dict[str, list[Callable[[], None]]] = {}
 
 
 def when_imported(name: str, callback: Callback) -> None:
-    """Run `callback(module)` right after `name` has been imported; at once if it is there."""
+    """Run `callback(module)` right after `name` has been imported; at once if it is imported already."""
     module = sys.modules.get(name)
     if module is not None and not _is_loading(module):
         _call(callback, module)
@@ -44,7 +44,7 @@ def before_import(name: str, callback: Callable[[], None]) -> None:
 
 
 def forget(callback: Callable[..., None]) -> None:
-    """The inverse of `when_imported` and `before_import` for a callback that has not run yet."""
+    """Remove a callback of `when_imported` or `before_import` that has not run yet."""
     tables: tuple[dict[str, list[Any]], ...] = (_waiting, _warned)
     for table in tables:
         for name, callbacks in list(table.items()):
@@ -60,7 +60,7 @@ def _is_loading(module: ModuleType) -> bool:
 
 
 class _Finder:
-    """Finds what the other finders find; adds a call after the module's own code has run.
+    """Finds the modules that the other finders find; adds a call after the module's own code has run.
 
     Not an importlib.abc.MetaPathFinder: that module costs 5 ms, and the type is never checked.
     """
@@ -117,7 +117,7 @@ def _follow(spec: ModuleSpec) -> None:
 
 
 def _call(callback: Callable[..., None], *args: ModuleType) -> None:
-    """A fault of ours must not fail the host's import."""
+    """Call a callback; an error of ours must not fail the host's import."""
     try:
         callback(*args)
     except Exception as error:

@@ -28,8 +28,8 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def strip_if_interrupt(error: BaseException, handled: BaseException | None) -> None:
-    """Remove the frames and the context that an exception of a signal handler got inside our own code: the program
-    was interrupted while it waited, and prints the exception. `handled` is the exception that the program handled
+    """Remove the frames and the context that an exception of a signal handler got inside our own code: the program was
+    interrupted while it waited, and may print the exception. `handled` is the exception that the program was handling
     when it called us.
     """
     if isinstance(error, KeyboardInterrupt) or is_interrupt(error):
@@ -38,7 +38,7 @@ def strip_if_interrupt(error: BaseException, handled: BaseException | None) -> N
 
 
 def _from_handler(error: BaseException) -> TracebackType | None:
-    """The traceback from the frame of a signal handler on; None: no handler written in Python raised this."""
+    """Return the traceback from the frame of a signal handler on; None: no handler written in Python raised this."""
     codes = {_code(number) for number in signal.valid_signals()}
     step = error.__traceback__
     while step is not None and step.tb_frame.f_code not in codes:
@@ -47,7 +47,9 @@ def _from_handler(error: BaseException) -> TracebackType | None:
 
 
 def _in_main_thread() -> bool:
-    """Without importing `threading`: the thread that imports it first becomes its main thread."""
+    """Return whether this is the main thread, without importing `threading`: the thread that imports it first becomes
+    its main thread.
+    """
     threading = sys.modules.get("threading")
     main = getattr(threading, "main_thread", None)
     if threading is None or main is None:
@@ -72,9 +74,9 @@ os.register_at_fork(after_in_child=_note_main_thread)
 def uncaught() -> BaseException | None:
     """Return the exception that ended the program, if one did.
 
-    Not by `sys.excepthook`: libraries look whether it is still the original (exceptiongroup, trio).
-    `sys.last_value` is also set by test runners and shells for exceptions that they caught. One that was
-    never caught has a traceback that begins at the outermost frame.
+    Does not use `sys.excepthook`: libraries check whether it is still the original (exceptiongroup, trio).
+    `sys.last_value` is also set by test runners and shells for exceptions that they caught. An exception that was never
+    caught has a traceback that begins at the outermost frame.
     """
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if not isinstance(error, BaseException) or error.__traceback__ is None:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def loaded(module: str) -> ModuleType:
-    """`importlib.import_module`, without importlib."""
+    """Import a module like `importlib.import_module`, without loading importlib."""
     __import__(module)
     return sys.modules[module]
 
 
 class Later:
-    """Stands where the module would. Each name is looked up once and kept."""
+    """A stand-in for a module. Each name is looked up once and kept."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -41,7 +41,7 @@ class Later:
 
 
 class _Pattern:
-    """Stands where the pattern would."""
+    """A stand-in for a compiled pattern."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -56,5 +56,5 @@ _re = Later("re")
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """`re.compile(text)`."""
+    """Return a pattern like `re.compile(text)`, compiled when it is first used."""
     return _Pattern(text)  # type: ignore[return-value]  # has what a pattern has

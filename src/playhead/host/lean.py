@@ -69,7 +69,7 @@ _COPIED = (
 
 
 def wrapping(made: T, original: Any) -> T:
-    """`functools.update_wrapper`: give `made` the name of the function that it replaces."""
+    """Give `made` the name of the function that it replaces, like `functools.update_wrapper`."""
     for name in _COPIED:
         if hasattr(original, name):
             setattr(made, name, getattr(original, name))
@@ -79,5 +79,5 @@ def wrapping(made: T, original: Any) -> T:
 
 
 def RLock() -> Any:  # noqa: N802  the name is threading's
-    """`threading.RLock()`: gevent's, where that has replaced it."""
+    """Return a lock like `threading.RLock()`; gevent's, if gevent has replaced it."""
     return getattr(sys.modules.get("threading"), "RLock", _thread.RLock)()

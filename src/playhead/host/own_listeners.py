@@ -35,7 +35,7 @@ def around_listen(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def add(address: Any) -> None:
-    """This process listens on the address."""
+    """Note that this process listens on the address."""
     if isinstance(address, tuple):
         _ports.add(address[1])
     else:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 else:
     hashlib = Later("hashlib")
 
-# Not through a link; and an open pipe without a writer returns at once instead of waiting for one.
+# Do not follow links; and opening a pipe without a writer returns at once instead of waiting for one.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BLOCK = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_regular(path: Path | str) -> int:
-    """A descriptor for reading. OSError: there is no file, or it is a link, pipe, device or folder."""
+    """Return a descriptor for reading. OSError: there is no file, or it is a link, pipe, device or folder."""
     fd = os.open(path, _READ)
     if not S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -38,14 +38,15 @@ def open_regular(path: Path | str) -> int:
 
 
 def file_of(path: Path | str) -> BinaryIO:
-    """`open(path, "rb")` for a file of a store."""
+    """Open a file of a store like `open(path, "rb")`."""
     return open(open_regular(path), "rb")
 
 
 def read_regular(path: Path | str, limit: int) -> bytes:
-    """The content of a file of at most `limit` bytes. OSError: see `open_regular`, or it is larger."""
+    """Return the content of a file of at most `limit` bytes. OSError: see `open_regular`, or it is larger."""
     with file_of(path) as file:
-        # One byte more than it has: a file may grow. A buffer of `limit` bytes would cost more than the read.
+        # Read one byte more than its size, because a file may grow. A buffer of `limit` bytes would cost more than the
+        # read.
         raw = file.read(min(limit, os.fstat(file.fileno()).st_size) + 1)
         if len(raw) > limit:
             raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
@@ -53,7 +54,7 @@ def read_regular(path: Path | str, limit: int) -> bytes:
 
 
 def sha256_of(path: Path | str) -> tuple[str, int]:
-    """SHA-256 and size of a file. OSError: see `open_regular`."""
+    """Return SHA-256 and size of a file. OSError: see `open_regular`."""
     digest, size = hashlib.sha256(), 0
     with file_of(path) as file:
         while block := file.read(_BLOCK):
@@ -63,7 +64,9 @@ def sha256_of(path: Path | str) -> tuple[str, int]:
 
 
 def create_part(path: Path | str) -> tuple[int, str]:
-    """A new file beside `path`, open for writing, and its name: for its owner alone, and unguessable."""
+    """Create a file beside `path` with an unguessable name, for its owner alone. Return its descriptor, open for
+    writing, and its name.
+    """
     part = f"{path}.{clock.urandom(8).hex()}.part"
     return os.open(part, _CREATE, 0o600), part
 
@@ -84,7 +87,7 @@ def replace_file(path: Path | str, content: bytes) -> None:
 def copy_regular(source: Path | str, target: Path | str) -> None:
     """Copy a folder with its regular files. Links, pipes and devices are left out, not followed.
 
-    OSError: the disk of `target` has not enough room for all of them.
+    OSError: the disk of `target` does not have enough room for all of them.
     """
     found = [
         (folder, name)
@@ -109,7 +112,7 @@ def copy_regular(source: Path | str, target: Path | str) -> None:
 
 
 def write_export(path: Path | str, text: str) -> None:
-    """Write an export: a new file is for its owner alone. Through links: the user named this path."""
+    """Write an export: a new file is for its owner alone. Follows links, because the user named this path."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)

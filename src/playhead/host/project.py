@@ -19,7 +19,7 @@ def project_of(cwd: Path) -> Path:
 
 
 def repository_of(project: Path) -> Path | None:
-    """The folder of the repository, where it is not in the project: for a worktree or a submodule; else None."""
+    """Return the folder of the repository if it is outside the project, as for a worktree or a submodule; else None."""
     try:
         folder = _git_folder(project)
         common = folder / "commondir"
@@ -33,7 +33,7 @@ def repository_of(project: Path) -> Path | None:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether it exists, as far as we may know: a folder that we must not look into is none."""
+    """Return whether the path exists, as far as we may know: a folder that we must not read counts as missing."""
     try:
         return path.exists()
     except OSError:
@@ -41,7 +41,7 @@ def is_there(path: Path) -> bool:
 
 
 def commit_of(project: Path) -> str | None:
-    """The commit that is checked out; None: there is none, or it cannot be determined."""
+    """Return the commit that is checked out; None: there is none, or it cannot be determined."""
     try:
         folder = _git_folder(project)
         head = (folder / "HEAD").read_text().strip()
@@ -54,7 +54,7 @@ def commit_of(project: Path) -> str | None:
 
 
 def _git_folder(project: Path) -> Path:
-    """`.git` is a folder, or (in worktrees and submodules) a file that says where the folder is."""
+    """Return the git folder: `.git` is a folder, or (in worktrees and submodules) a file that names the folder."""
     git = project / ".git"
     if git.is_file():
         told = git.read_text().partition("gitdir:")[2].strip()

@@ -6,9 +6,9 @@ import sys
 
 
 def say(message: str) -> None:
-    """On stderr, and not through `warnings`: a host may turn those into errors."""
+    """Print one line on stderr, and not through `warnings`: a host may turn those into errors."""
     try:
         sys.stderr.write(f"playhead: {message}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
-        return  # closed, broken, or none at all
+        return  # closed, broken or missing

@@ -47,7 +47,7 @@ class SseParser:
         self.stray: list[str] = []
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that this chunk completes."""
+        """Return the events that this chunk completes."""
         text = self._bytes.decode(chunk)
         if "\n" not in text and "\r" not in text and not self._ends_in_return():
             self._pending.append(text)
@@ -61,7 +61,7 @@ class SseParser:
         return [event for line in lines if (event := self._line(line)) is not None]
 
     def close(self) -> SseEvent | None:
-        """The event that was under way when the stream ended, if any."""
+        """Return the unfinished event at the end of the stream, if any."""
         rest = "".join(self._pending)
         self._pending = []
         if rest.endswith("\r"):
@@ -100,7 +100,7 @@ class SseParser:
 
 
 def looks_like_sse(body: bytes) -> bool:
-    """Whether the body begins like an event stream, whatever its content type."""
+    """Return whether the body begins like an event stream, whatever its content type."""
     opening = body[:64].lstrip(b"\xef\xbb\xbf\r\n")
     return opening.startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
 
@@ -131,7 +131,7 @@ class Message:
 
 
 def parse_eventstream(body: bytes) -> tuple[list[Message], bool]:
-    """The whole frames of a body, and whether it ended at the end of one."""
+    """Return the complete frames of a body, and whether the body ended at the end of one."""
     messages: list[Message] = []
     at = 0
     while at + _PRELUDE.size <= len(body):
@@ -204,7 +204,7 @@ class BodyFrames:
 
 
 def frames_of(content_type: str, body: bytes, only: tuple[bytes, ...] = ()) -> BodyFrames:
-    """The values of a body; with ``only``, those of a stream that mention one of these words."""
+    """Return the values of a body; with ``only``, those of a stream that contain one of these words."""
     if content_type == "application/vnd.amazon.eventstream":
         return _of_amazon(body)
     if looks_like_sse(body) or (
@@ -216,7 +216,7 @@ def frames_of(content_type: str, body: bytes, only: tuple[bytes, ...] = ()) -> B
 
 
 def of_text(text: str) -> BodyFrames:
-    """The values of a text that is JSON, or several JSON values end to end."""
+    """Return the values of a text that is JSON, or several JSON values end to end."""
     first = parse(text)
     if first.value is None and not first.whole:
         values, rest = parse_many(text)

@@ -106,10 +106,10 @@ def why_broken(error: LlmError, status: int | None, frames: BodyFrames) -> str |
 def split_system(
     messages: Iterable[LlmMessage], instructions: str = ""
 ) -> tuple[str | None, tuple[LlmMessage, ...]]:
-    """The system prompt and the conversation.
+    """Return the system prompt and the conversation.
 
-    OpenAI carries the prompt as leading messages, Anthropic and Google beside them; here it
-    is always beside. System messages further on stay where they are: their place matters.
+    OpenAI carries the prompt as leading messages, Anthropic and Google beside them; here it is always beside. System
+    messages further on stay where they are, because their place matters.
     """
     texts = [instructions] if instructions else []
     conversation = tuple(messages)

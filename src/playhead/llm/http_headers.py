@@ -23,7 +23,7 @@ _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 
 def header(headers: Headers, name: str) -> str | None:
-    """The first header of that name, in whatever case it was sent."""
+    """Return the first header of that name, in any case."""
     if headers is None:
         return None
     pairs = headers.items() if isinstance(headers, Mapping) else headers
@@ -34,7 +34,7 @@ def header(headers: Headers, name: str) -> str | None:
 
 
 def content_type_of(headers: Headers) -> str:
-    """The media type alone, in small letters; empty when unknown."""
+    """Return the media type alone, in small letters; empty when unknown."""
     return (header(headers, "content-type") or "").partition(";")[0].strip().lower()
 
 
@@ -78,9 +78,9 @@ def _as_text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
-# LLM answers are far smaller; a decompression bomb of a few kilobytes is far larger.
+# Maximum size of a decoded body. LLM answers are far smaller; a decompression bomb of a few kilobytes is far larger.
 MOST_BYTES = 100 * 1024 * 1024
-# Little at a time: a broken end costs only itself, and a bomb is seen before it goes off.
+# Decoded in small steps: a broken end loses only itself, and a bomb is detected before it fills the memory.
 _PIECE = 64
 
 
@@ -97,7 +97,7 @@ class _Undecodable(Exception):
 
 
 def undo(encodings: str | None, body: bytes) -> Plain:
-    """The body as it was before ``Content-Encoding`` (``gzip``, ``br, gzip``…) was applied."""
+    """Return the body as it was before ``Content-Encoding`` (``gzip``, ``br, gzip``…) was applied."""
     names = [name.strip().lower() for name in (encodings or "").split(",")]
     for name in reversed(names):
         if name in ("", "identity") or _is_plain(body):
@@ -113,7 +113,7 @@ def undo(encodings: str | None, body: bytes) -> Plain:
 
 
 def _is_plain(body: bytes) -> bool:
-    """Whether the body is decoded already: many HTTP clients keep the header after decoding."""
+    """Return whether the body is decoded already: many HTTP clients keep the header after decoding."""
     return body[:1] in (b"{", b"[", b"") or looks_like_sse(body)
 
 
@@ -125,7 +125,7 @@ def _deflate(body: bytes) -> bytes:
     try:
         return _inflate(body, zlib.MAX_WBITS)
     except _Undecodable:
-        # Half of the world's servers mean the raw stream, without the zlib header.
+        # Many servers send the raw stream, without the zlib header.
         return _inflate(body, -zlib.MAX_WBITS)
 
 

@@ -12,17 +12,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-# Strings of which the beginning is worth having. Half an id or half a model name is wrong.
+# Strings whose beginning is useful. Half an id or half a model name is wrong.
 _PROSE = frozenset(
     (
         *("text", "content", "thinking", "reasoning_content", "reasoning", "refusal", "message"),
         *("arguments", "partial_json", "input", "delta"),
     )
 )
-# Arguments of a tool call: a cut object is kept as raw text, for a mended one would look whole.
+# Arguments of a tool call: a cut object is kept as raw text, because a repaired one would look complete.
 _ARGUMENTS = frozenset(("input", "args"))
 
-# Unrolled, so that a string without an end is given up in linear time.
+# Unrolled, so that the search for the end of an unfinished string takes linear time.
 _TOKEN = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+|"',
     re.DOTALL,
@@ -72,7 +72,7 @@ def parse(text: str) -> Parsed:
 
 
 def parse_many(text: str) -> tuple[list[Any], str]:
-    """The JSON values that stand one after another, and the rest that is none."""
+    """Return the consecutive JSON values, and the rest of the text that is not JSON."""
     values: list[Any] = []
     at = _skip_blank(text, 0)
     while at < len(text):
@@ -118,7 +118,7 @@ def _scalar(inside: _Open, word: str, end: int, length: int) -> None:
     if inside.kind == "{" and inside.key is None:
         inside.key = word[1:-1]
     elif word[0] == '"' or end < length:
-        # A number or a literal at the very end may go on: 12 of 1234 is not 12.
+        # A number or a literal at the very end may be incomplete: 12 of 1234 is not 12.
         _value_ends(inside, end)
 
 
@@ -177,7 +177,7 @@ def flag(value: Any) -> bool | None:
 
 
 def count(value: Any) -> int | None:
-    """A number of tokens: a whole number that is not negative (True is not 1 here)."""
+    """Return a number of tokens: a whole number that is not negative (True is not 1 here)."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         return None
     return value
@@ -190,7 +190,7 @@ def total(*counts: int | None) -> int | None:
 
 
 def joined(pieces: Iterable[Any]) -> str:
-    """The pieces of a streamed text, put together."""
+    """Return the pieces of a streamed text, joined."""
     return mended("".join(piece for piece in pieces if isinstance(piece, str)))
 
 

@@ -185,7 +185,7 @@ class LlmResponse:
 
     @property
     def tool_calls(self) -> tuple[ToolUse, ...]:
-        """The calls that the agent itself has to make."""
+        """Return the calls that the agent itself has to make."""
         return tuple(p for p in self.parts if isinstance(p, ToolUse) and not p.by_provider)
 
 

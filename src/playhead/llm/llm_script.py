@@ -161,13 +161,13 @@ class ReceivedRequest:
 
     @property
     def prompt(self) -> str:
-        """The last text of the user's side."""
+        """Return the last text of the user's side."""
         said = [message.text for message in self.messages if message.role == "user"]
         return said[-1] if said else ""
 
     @property
     def turn(self) -> int:
-        """1 + the number of answers of the model in this conversation."""
+        """Return 1 + the number of answers of the model in this conversation."""
         return 1 + sum(message.role == "assistant" for message in self.messages)
 
 

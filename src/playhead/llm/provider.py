@@ -39,11 +39,11 @@ class Provider:
     # --- recognise -----------------------------------------------------------------------------
 
     def matches(self, path: str, headers: Headers, body: bytes | None) -> bool:
-        """Whether a POST to one of `endpoints` is a call of this API. The body is None while streaming."""
+        """Return whether a POST to one of `endpoints` is a call of this API. The body is None while streaming."""
         return has_keys(body, f'"{self.messages_field}"'.encode())
 
     def matches_websocket(self, path: str) -> bool:
-        """Whether a WebSocket that is opened at this path speaks this API."""
+        """Return whether a WebSocket that is opened at this path uses this API."""
         return False
 
     # --- decode --------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ class Provider:
         body["system"] = text
 
     def starts_turn(self, message: Json) -> bool:
-        """Whether a conversation may be cut before this message: it is the user's own, not a tool result."""
+        """Return whether a conversation may be cut before this message: it is the user's own, not a tool result."""
         return message.get("role") == "user"
 
     # --- edit a taped answer (fork) ------------------------------------------------------------------
@@ -124,7 +124,7 @@ _ERRORS: dict[int, tuple[str, str | None, str]] = {
 
 
 def has_keys(body: bytes | None, *keys: bytes) -> bool:
-    """Whether a JSON object has these quoted keys somewhere. An unknown body counts as yes."""
+    """Return whether a JSON object has these quoted keys somewhere. An unknown body counts as yes."""
     if body is None:
         return True
     return body[:64].lstrip()[:1] == b"{" and all(key in body for key in keys)

@@ -92,9 +92,9 @@ _ROWS: tuple[Provider, ...] = (
 )
 
 _by_api: dict[str, Provider] = {}
-# Several providers may share the end of a path; the first whose `matches` agrees has it.
+# Several providers may share the end of a path; the first whose `matches` returns True is used.
 _by_endpoint: dict[str, tuple[Provider, ...]] = {}
-# Answers for a call that speaks no known API: OpenAI's error form, nothing to decode.
+# The default for a call of an unknown API: OpenAI's error form, nothing to decode.
 _UNKNOWN = Provider()
 
 
@@ -125,7 +125,7 @@ def provider_of(api: str | None) -> Provider | None:
 
 
 def provider_or_default(api: str | None) -> Provider:
-    """Return the provider of this API, or one with the defaults: for errors and rewriting."""
+    """Return the provider of this API, or a default one: for errors and rewriting."""
     return _by_api.get(api or "", _UNKNOWN)
 
 
@@ -146,8 +146,8 @@ def _fill(rows: tuple[Provider, ...]) -> None:
 _fill(_ROWS)
 
 
-# Where exporters of traces, metrics and events send their batches. What a batch holds depends on when its thread
-# ran, and the program's work does not depend on the answer.
+# Paths to which exporters of traces, metrics and events send their batches. The content of a batch depends on when its
+# thread ran, and the program's work does not depend on the answer.
 _EXPORTS = re.compile(
     r"/v1/(?:traces|metrics|logs)$|/v1/traces/ingest$|/runs/(?:batch|multipart)$|/api/\d+/envelope/$"
     r"|^https?://(?:telemetry|[^/]*\.posthog|[^/]*\.mixpanel|[^/]*\.i\.posthog)\.[^/]+/"
@@ -155,7 +155,7 @@ _EXPORTS = re.compile(
 
 
 def export_facts(method: str, url: str) -> dict[str, object]:
-    """The facts of a request that sends telemetry; none for the agent's own work."""
+    """Return the facts of a request that sends telemetry; none for the agent's own work."""
     if method != "POST" or _EXPORTS.search(url.partition("?")[0]) is None:
         return {}
     return {"side": "telemetry", "export": True}

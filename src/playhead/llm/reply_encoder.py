@@ -50,7 +50,7 @@ class IdSource:
         return self._letters(_KEY, length)
 
     def opaque(self, length: int) -> str:
-        """Base64 of random bytes: signatures and encrypted content."""
+        """Return base64 of random bytes, for signatures and encrypted content."""
         return base64.b64encode(self._bytes(length)).decode()
 
     def date(self) -> str:
@@ -126,7 +126,7 @@ def arguments_text(arguments: object) -> str:
 Json = Mapping[str, Any]
 Endpoint = Literal["generate", "count"]
 
-# 2026-01-01: when each model was made, in the lists of models.
+# 2026-01-01: the creation date of each model in the lists of models.
 LISTED_AT = 1_767_225_600
 
 ROLES: Mapping[str, Role] = {
@@ -196,11 +196,11 @@ class ReplyEncoder(ABC):
         return {}
 
     def fake_key(self, _ids: IdSource) -> str:
-        """Return a key of the provider's form that opens nothing, so that redaction has work to do."""
+        """Return a key in the provider's form that gives no access, so that redaction has something to redact."""
         return ""
 
     def lists_models(self, _request: ReceivedRequest) -> bool:
-        """Whether a request for the list of models comes from a client of this API."""
+        """Return whether a request for the list of models comes from a client of this API."""
         return False
 
     def model_entry(self, name: str) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def secrets_in_place(text: str) -> set[tuple[str, str]]:
-    """Yield kind and hash of each secret that was replaced in this text."""
+    """Return kind and hash of each secret that was replaced in this text."""
     found = set()
     for hit in _parts.finditer(text):
         kind, digest = (one for one in hit.groups() if one is not None)
@@ -107,7 +107,8 @@ def placeholder_for(kind: str, digest: str, secret: str) -> str:
         # The same kind wherever the key is found: in a header, in a field or in a text.
         kind, start = known, _beginning().match(secret.encode())
         beginning = "" if start is None else start.group().decode()
-    # If a key has no dash, its placeholder has none: programs check keys such as `ghp_…` with a pattern.
+    # If the secret part has only letters and digits, as in `ghp_…`, so has the placeholder: programs check such keys
+    # with a pattern.
     if secret[len(beginning) :].isalnum():
         made = f"{beginning}redacted0{kind}0{digest}"
         if len(made) <= size:

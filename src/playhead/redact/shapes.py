@@ -220,7 +220,7 @@ def _by_literals(raw: bytes, at: int, end: int) -> re.Match[bytes] | None:
 
 
 def cache(make: Callable[[], re.Pattern[bytes]]) -> Callable[[], re.Pattern[bytes]]:
-    """Replacement for `functools.cache` in this module."""
+    """Replacement for `functools.cache`, for patterns."""
     made: list[re.Pattern[bytes]] = []
 
     def once() -> re.Pattern[bytes]:

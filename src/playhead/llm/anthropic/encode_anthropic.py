@@ -51,7 +51,7 @@ class AnthropicEncoder(ReplyEncoder):
         return {
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_API_BASE": url,
-            # Claude Code downloads things at its start, and an agent with a script needs no network.
+            # Claude Code downloads files at its start; this avoids it, because a scripted agent needs no network.
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         }
 
@@ -157,7 +157,7 @@ def _message(request: ReceivedRequest, reply: Reply, ids: IdSource, usage: Json)
 
 
 def _blocks(reply: Reply, ids: IdSource) -> Iterator[tuple[Json, list[Json]]]:
-    """Each content block as it starts, with the deltas that fill it."""
+    """Yield each content block as it starts, with the deltas that fill it."""
     if reply.thinking:
         deltas: list[Json] = [
             {"type": "thinking_delta", "thinking": part}

@@ -87,7 +87,7 @@ class OpenAiResponses(Provider):
 
     api = decode_responses.API
     price_id = "openai"
-    # Realtime is a socket that speaks in the events of the Responses API.
+    # Realtime is a socket that uses the events of the Responses API.
     endpoints = {"responses": None, "realtime": None}  # noqa: RUF012  read only
     tool_words = decode_responses.TOOL_WORDS
     messages_field = "input"

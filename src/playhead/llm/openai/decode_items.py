@@ -36,7 +36,7 @@ _UNFINISHED = ("in_progress", "incomplete")
 
 
 def item_parts(item: dict[str, Any], *, ended: bool = True) -> tuple[Part, ...]:
-    """The parts of an item; ``ended`` False: the stream stopped inside it."""
+    """Return the parts of an item; ``ended`` False: the stream stopped inside it."""
     kind = string(item.get("type")) or ("message" if "role" in item else "")
     if kind == "message":
         return content_parts(item.get("content"))
@@ -135,7 +135,7 @@ def _provider_call(item: dict[str, Any], kind: str) -> tuple[Part, ...]:
         id=string(item.get("id")),
         name=name,
         arguments=arguments_of(given, ended=True)[0],
-        # A search of the tool list may be left to the agent: `execution` is `client` then.
+        # A search of the tool list may be left to the agent: then `execution` is `client`.
         by_provider=item.get("execution") != "client",
     )
     if not isinstance(item.get("output"), str) and not item.get("error"):

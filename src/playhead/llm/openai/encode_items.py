@@ -25,7 +25,7 @@ class OpenAiEncoder(ReplyEncoder):
         return {
             "OPENAI_BASE_URL": f"{url}/v1",
             "OPENAI_API_BASE": f"{url}/v1",
-            # LiteLLM downloads a price list at its start, and an agent with a script needs no network.
+            # LiteLLM downloads a price list at its start; this avoids it, because a scripted agent needs no network.
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         }
 
@@ -47,7 +47,7 @@ class OpenAiEncoder(ReplyEncoder):
 
 
 def items_of(request: ReceivedRequest, reply: Reply, ids: IdSource) -> list[Json]:
-    """The finished items of a reply, in the order in which they come."""
+    """Return the finished items of a reply, in the order in which they come."""
     items: list[Json] = []
     if reply.thinking:
         items.append(_reasoning(request, reply, ids))
@@ -83,7 +83,7 @@ def _reasoning(request: ReceivedRequest, reply: Reply, ids: IdSource) -> Json:
 
 
 def _tool_call(call: ToolCall, ids: IdSource, *, custom: bool) -> Json:
-    """A function call, or the free text that a tool declared as `custom` takes."""
+    """Return a function call, or the free text for a tool that was declared as `custom`."""
     said = {
         "status": "completed",
         "call_id": call.id or f"call_{ids.alnum(24)}",
@@ -96,7 +96,7 @@ def _tool_call(call: ToolCall, ids: IdSource, *, custom: bool) -> Json:
 
 
 def item_events(item: Json, index: int, chunks: int | None) -> Iterator[Json]:
-    """The events that build one item, from `output_item.added` to `output_item.done`."""
+    """Yield the events that build one item, from `output_item.added` to `output_item.done`."""
     yield {"type": "response.output_item.added", "output_index": index, "item": _begun(item)}
     place = {"item_id": item["id"], "output_index": index}
     if item["type"] == "reasoning":

@@ -88,7 +88,7 @@ class OpenAiResponsesEncoder(OpenAiEncoder):
         return _numbered(request, unnumbered())
 
     def warm_up(self, request: ReceivedRequest, ids: IdSource) -> Iterator[Json]:
-        """The answer to `generate: false`: a response without output that can be continued."""
+        """Return the answer to `generate: false`: a response without output that can be continued."""
         begun = _response(request, Reply(), ids)
         done = _finished(begun, request, Reply(), [])
         usage = {**done["usage"], "output_tokens": 0, "total_tokens": done["usage"]["input_tokens"]}
