@@ -21,7 +21,7 @@ def has(address: Any) -> bool:
 
 
 def around_listen(original: Callable[..., None]) -> Callable[..., None]:
-    """For `Patches.replace` on `socket.socket.listen`."""
+    """Return a replacement for `socket.socket.listen` that notes the address, for `Patches.replace`."""
 
     def listen(self: Any, *backlog: int) -> None:
         original(self, *backlog)

@@ -211,7 +211,7 @@ def summary(exchange: LlmRequest, *, width: int = _WIDTH) -> str: ...
 @overload
 def summary(exchange: LlmResponse, *, width: int = _WIDTH) -> str: ...
 def summary(exchange: LlmRequest | LlmResponse, *, width: int = _WIDTH) -> str:
-    """``claude-sonnet-4-5 · 3 messages · 2 tools``, or ``"The weather…" → search(q="Paris")``."""
+    """Return one line: ``claude-sonnet-4-5 · 3 messages · 2 tools``, or ``"The weather…" → search(q="Paris")``."""
     if isinstance(exchange, LlmRequest):
         return shortened(_of_request(exchange), width)
     return shortened(_of_response(exchange), width)

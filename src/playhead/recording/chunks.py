@@ -226,7 +226,7 @@ def _told(stream: str, pieces: list[Piece]) -> dict[str, Any]:
 
 
 def as_text(raw: bytes) -> dict[str, str]:
-    """`{"text": …}` for UTF-8, `{"b64": …}` for anything else: readable where it can be."""
+    """Return `{"text": …}` for UTF-8, `{"b64": …}` for anything else: readable if possible."""
     try:
         return {"text": raw.decode()}
     except UnicodeDecodeError:

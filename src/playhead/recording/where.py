@@ -33,7 +33,7 @@ _is_library: dict[str, bool] = {}
 
 
 def fragment(frame: FrameType) -> str:
-    """`"agent.py:42 respond"`, as JSON."""
+    """Return a place in the code as JSON: `"agent.py:42 respond"`."""
     code = frame.f_code
     key = (id(code), frame.f_lasti)
     hit = _seen.get(key)
@@ -95,8 +95,8 @@ def is_foreign(file: str) -> bool:
 
 
 def asked(depth: int = 1) -> str:
-    """`"agent.py:42 respond"`, as JSON: the place in the user's own code. Written without helper functions,
-    because every call needs it.
+    """Return the place in the user's own code that made the call, as JSON: `"agent.py:42 respond"`. Written without
+    helper functions, because every call needs it.
     """
     frame: FrameType | None = sys._getframe(depth)
     known = _is_library
@@ -188,8 +188,8 @@ _places: dict[int, tuple[CodeType, str]] = {}
 
 
 def place_of(code: CodeType) -> str:
-    """`agents/planner.py respond`. Without the line, because an edit above must not move the place; without the
-    whole path, because an environment has another path on another machine.
+    """Return the place of a code object: `agents/planner.py respond`. Without the line, because an edit above must not
+    move the place; without the whole path, because an environment has another path on another machine.
     """
     hit = _places.get(id(code))
     if hit is not None:

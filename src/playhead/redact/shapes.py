@@ -108,8 +108,8 @@ _STARTS = tuple(start for _, starts, _ in SHAPES for start in starts.split())
 KINDS = (*(kind for kind, _, _ in SHAPES), "telegram", "discord")
 
 # (kind, literals of which one is in every text that has such a secret, pattern; group 1 or 2 is the secret). For
-# secrets without a telling start, and for words of protocols and command lines that stand before one. They are
-# looked for only where a quick look has found what each group needs: see `spans`.
+# secrets without a characteristic start, and for words of protocols and command lines that precede one. They are
+# searched only if a quick check has found what each group needs: see `spans`.
 
 # Secrets that have a run of `LONG` characters.
 MARKED_RUNS: tuple[MarkedRule, ...] = (

@@ -40,8 +40,8 @@ _DOT = ord(".")
 _HEXADECIMAL = b"0123456789abcdef-"
 # The beginning of a key that could also stand in a UUID.
 _HEXADECIMAL_START = b"fc-"
-# Base64 of at least this length is a file, not a secret: images in requests, attachments, archives. In its middle no
-# secret is looked for, because its `+` and `/` cut it into thousands of runs, each of which looks like a token.
+# Base64 of at least this length is a file, not a secret: images in requests, attachments, archives. Its middle is not
+# searched, because its `+` and `/` cut it into thousands of runs, each of which looks like a token.
 _BLOCK = 1024
 _BLOCKS = bytes(97 if (chr(c).isalnum() and c < 128) or c in b"+/" else 32 for c in range(256))
 _IN_BLOCK = b"a" * _BLOCK

@@ -190,7 +190,7 @@ def newer_format(line: bytes) -> int | None:
 
 
 def segment_name(path_name: str) -> str | None:
-    """`tape-1234.jsonl` → `1234`; None: not a segment."""
+    """Return the segment of a file name: `tape-1234.jsonl` → `1234`; None: not a segment."""
     if path_name.startswith(SEGMENT_PREFIX) and path_name.endswith(SEGMENT_SUFFIX):
         return path_name[len(SEGMENT_PREFIX) : -len(SEGMENT_SUFFIX)]
     return None

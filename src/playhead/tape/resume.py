@@ -29,7 +29,7 @@ def find_resumable(
             if read_manifest(path).name == name:
                 return path
         except (TapeDamaged, TapeTooNew):
-            continue  # not ours to resume; `playhead verify` speaks of it
+            continue  # cannot be resumed; `playhead verify` reports the damage
     return None
 
 

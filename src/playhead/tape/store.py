@@ -148,7 +148,7 @@ def checked_id(run_id: str) -> str:
 
 
 def move_aside(path: Path, at_wall_ns: int) -> Path:
-    """`NAME` → `NAME.old.TIMESTAMP`. Never deletes."""
+    """Rename `NAME` to `NAME.old.TIMESTAMP`. Never deletes."""
     target = path.with_name(f"{path.name}.old.{clock.stamp(at_wall_ns)}")
     again = 1
     while target.exists():

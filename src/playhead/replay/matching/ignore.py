@@ -16,7 +16,9 @@ _GONE = "‹ignored›"
 
 
 def rules_from(section: Any) -> tuple[Rule, ...]:
-    """`[replay.ignore]` of the config: `llm = ["body.metadata", "header:x-id", "re:run-[0-9]+"]`."""
+    """Return the rules in `[replay.ignore]` of the config: `llm = ["body.metadata", "header:x-id",
+    "re:run-[0-9]+"]`.
+    """
     if section is None:
         return ()
     if not isinstance(section, dict):

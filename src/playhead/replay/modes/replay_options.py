@@ -114,7 +114,7 @@ def read_options(live: tuple[str, ...], options: Mapping[str, Any]) -> ReplayOpt
 
 
 def effects_from(section: Any) -> dict[str, str]:
-    """`[effects]` of the config: `"send_*" = "irreversible"`. ConfigError says what is wrong."""
+    """Return `[effects]` of the config: `"send_*" = "irreversible"`. ConfigError says what is wrong."""
     if section is None:
         return {}
     if not isinstance(section, dict):

@@ -137,7 +137,7 @@ class Offsets:
 
 
 def parse_ref(ref: Ref) -> tuple[str | None, int]:
-    """`4711:17` → segment 4711, seq 17; 17 alone → no segment, seq 17."""
+    """Parse the name of an event: `4711:17` → segment 4711, seq 17; 17 alone → no segment, seq 17."""
     if isinstance(ref, int):
         return None, ref
     name, _, seq = ref.rpartition(":")
