@@ -203,7 +203,7 @@ INTERRUPTED = {
     "while it waits for a child that the same Ctrl-C ends": """
         import subprocess, threading
         threading.Timer(0.5, print, ("ready",), {"flush": True}).start()
-        subprocess.run(["sh", "-c", "trap 'exit 7' INT; sleep 30 & wait"])
+        subprocess.run(["sh", "-c", "trap 'exit 7' INT; sleep 30 >/dev/null & wait"])
         """,
     "while it prints": """
         print("ready", flush=True)

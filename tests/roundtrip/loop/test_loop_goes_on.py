@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from tests import mounts
 
 RECORD = ("--record", "--record-level")
 
@@ -182,13 +183,14 @@ def small_disk(folder):
     """A disk that is soon full; what makes the child's files small where none can be had."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(folder)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode:
-        yield limited
-        return
-    try:
-        yield None
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
+    with mounts.mounting():
+        if subprocess.run(mount, check=False, capture_output=True).returncode:
+            yield limited
+            return
+        try:
+            yield None
+        finally:
+            subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.mark.parametrize("level", ["standard", "full"])

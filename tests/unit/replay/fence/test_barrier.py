@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.mounts import without_mounts
 
 from playhead.errors import NoFence
 from playhead.replay.fence import barrier
@@ -193,7 +194,8 @@ def test_files_are_written_deleted_and_renamed_in_memory_alone(tmp_path):
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to become another user")
 def test_an_ordinary_user_writes_below_folders_of_others(workplace):
     script = "echo new > new && cat new && id -u && echo x > /tmp/playhead-fence-test"
-    found = fenced(["sh", "-c", script], own=workplace, as_user=NOBODY)
+    with without_mounts():
+        found = fenced(["sh", "-c", script], own=workplace, as_user=NOBODY)
     assert found["printed"] == f"new\n{NOBODY}\n"
     assert list(workplace.iterdir()) == []
     assert not Path("/tmp/playhead-fence-test").exists()
