@@ -359,9 +359,7 @@ def _possible(shims: Wanted, command: list[str]) -> Wanted:
 
 
 def _watchable(*, followed: bool) -> Fence | None:
-    """Return a start that announces the command's connections, or else one that can be followed. None: neither is
-    possible.
-    """
+    """Return a start that announces the command's connections, else one that can be followed, else None."""
     try:
         return barrier.watched(os.environ)
     except OSError:

@@ -196,9 +196,7 @@ _search: Seeker | None = None
 
 
 def seeker() -> Seeker:
-    """Return `start_in_run().search`, or a function with the same result that needs no pattern if there is nothing to
-    find.
-    """
+    """Return `start_in_run().search`, or a function that finds the same and compiles no pattern until it must."""
     global _looks, _search  # noqa: PLW0603  where threads count one too few, a literal more is looked for
     if _search is not None:
         return _search
@@ -376,9 +374,7 @@ def open_assigned() -> re.Pattern[bytes]:
 
 @cache
 def harmless_bare() -> re.Pattern[bytes]:
-    """Return the pattern of harmless bare values: names of variables, calls and prose, which people write after
-    `password=` in code.
-    """
+    """Return the pattern of harmless values after `password=` in code: names of variables, calls and prose."""
     return re.compile(
         rb"(?:[A-Za-z_]\w*\..*|[A-Za-z_]+[.:]?|\.{3}.*|x{3,}|\*+|%.*|\$.*)\Z", re.DOTALL
     )

@@ -78,9 +78,7 @@ class LoopState:
             gate.open()
 
     async def wait(self, place: Place, *, is_cancelled: bool = False) -> None:
-        """Make a task wait until the replay has come to this place. `is_cancelled`: the task is cancelled, and must
-        wait all the same.
-        """
+        """Make a task wait until the replay has come to this place, also if it `is_cancelled`."""
         if place.passed or self.is_next(place):
             self._head.note(place, self)
             return
@@ -141,9 +139,7 @@ class LoopState:
             raise
 
     async def leave(self, moment: Any) -> None:
-        """Wait for the place at which the recorded program learnt that it had left the call: the client needs some time
-        to clean up first.
-        """
+        """Wait for the place at which the recorded program had left the call: the client cleans up before that."""
         left = moment.left
         if left is not None and not left.passed:
             await self.wait(left, is_cancelled=True)
@@ -195,9 +191,7 @@ class LoopState:
         )
 
     def enter_turn(self, thread: int, number: int) -> None:
-        """Begin a turn. `number` is the number of the loop, in the order in which the loops of the process began to
-        run.
-        """
+        """Begin a turn. Loops have numbers in the order in which they began to run."""
         self._thread = thread
         if not self.turn and not self._anchor[0]:
             self._anchor = (number, 0, 0)

@@ -238,9 +238,7 @@ class Flight:
         self._end_if_over()
 
     def _note_point(self) -> int:
-        """Note the place in the order at which the program learns something of the process, other than a piece of a
-        stream. Return the time since the call began, by which the tape finds the place.
-        """
+        """Note in the order that the program learns something other than a stream. Return the time since the call."""
         now = clock.mono_ns()
         since = now - self._started
         crossing = self.crossing

@@ -139,9 +139,7 @@ class Player:
                 self._pended[index] = pend(place, self._feeder(index))
 
     def _feeder(self, index: int) -> Callable[[], bool]:
-        """Return the function that an event loop calls at the place of this step. That function returns whether there
-        is something to read.
-        """
+        """Return a function for the event loop to call at this step. It returns whether there is data to read."""
 
         def feed() -> bool:
             with self._guard:
