@@ -367,11 +367,10 @@ def test_the_manifest_keeps_the_configuration_and_the_completed_tasks(desk, how)
     script = f"import playhead; print(playhead.load({run!r}).details['completed'])"
     assert desk.python("-c", script).stdout == "['t0', 't1']\n"
     if how == "joined":
-        before = sorted(path.name for path in (desk.home / "runs" / desk.runs()[0]).iterdir())
+        recorded = desk.home / "runs" / desk.runs()[0]
+        before = sorted(path.name for path in recorded.iterdir())
         assert "identical" in desk.play("replay", "last").stderr
-        assert before == sorted(
-            path.name for path in (desk.home / "runs" / desk.runs()[0]).iterdir()
-        )
+        assert before == sorted(path.name for path in recorded.iterdir())
 
 
 def test_the_terminal_ui_and_the_api_have_a_long_event_in_full(desk):
