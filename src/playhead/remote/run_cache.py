@@ -33,10 +33,7 @@ def fetch(
 ) -> Path:
     """Return the folder of a run that is read but not kept. Fetch it if it is not in the cache."""
     cache = remote_folder(home, remote.url) / "cache"
-    run = pull(run_id, remote, cache, tell)
-    os.utime(run)
-    _evict(cache, limit_bytes)
-    return run
+    return _in_use(pull(run_id, remote, cache, tell), cache, limit_bytes)
 
 
 def open_run(
@@ -50,7 +47,12 @@ def open_run(
     cache = remote_folder(home, remote.url) / "cache"
     run = open_partial(run_id, remote, cache)
     if run is None:
-        return fetch(run_id, remote, home, limit_bytes, tell)
+        run = pull(run_id, remote, cache, tell)
+    return _in_use(run, cache, limit_bytes)
+
+
+def _in_use(run: Path, cache: Path, limit_bytes: int) -> Path:
+    """Note that the run is read now, and evict older ones if the cache is too large."""
     os.utime(run)
     _evict(cache, limit_bytes)
     return run

@@ -89,7 +89,7 @@ class Case:
 
     @property
     def flaky(self) -> bool:
-        """Whether the outcomes of the replays differ."""
+        """The replays had different outcomes."""
         return len({one.outcome for one in self.verdicts}) > 1
 
     @property

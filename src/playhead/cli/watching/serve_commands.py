@@ -26,6 +26,7 @@ from playhead.host.project import project_of
 from playhead.tape.manifest import read_manifest
 from playhead.tape.reading.partial_run import FOLDER as PARTIAL
 from playhead.tape.reading.partial_run import connect_with, is_partial
+from playhead.views.web.access_tokens import new_token
 
 if TYPE_CHECKING:
     from playhead.views.web.api.start import Address
@@ -107,13 +108,11 @@ def serve_until_stopped(
 
         connect_with(Connections().connect)
     local = start.is_loopback(host)
-    known = None
-    if not no_token:
-        known = start.new_token() if token == "auto" else _checked(token)  # noqa: S105  a word
-    elif not local:
+    if no_token and not local:
         raise UsageError(
             f"Everyone who can reach {host} could read every run. Leave --no-token out."
         )
+    known = None if no_token else _checked(token)
     if (tls_cert is None) != (tls_key is None):
         raise UsageError("HTTPS needs both --tls-cert and --tls-key.")
     wire = start.Wire(certificate=tls_cert, key=tls_key, proxies=proxies)
@@ -151,6 +150,8 @@ def serve_until_stopped(
 
 
 def _checked(token: str) -> str:
+    if token == "auto":  # noqa: S105  a word
+        return new_token()
     if not _TOKEN.fullmatch(token):
         raise UsageError(
             "A token has at least 8 letters, digits, '.', '_', '~' or '-'. `--token auto` generates one."

@@ -134,7 +134,7 @@ class RpcScript:
 
     @property
     def wants_request(self) -> bool:
-        """Whether the next message on the tape is one that the program sent."""
+        """The program sent the next message on the tape."""
         return self._at < len(self._pieces) and self._pieces[self._at][1].stream == SENT
 
     @property

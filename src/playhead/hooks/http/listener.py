@@ -24,7 +24,7 @@ class Listener:
 
     @property
     def upgraded(self) -> bool:
-        """Whether the connection has switched to another protocol (a WebSocket), which another hook reports."""
+        """The connection has switched to another protocol (a WebSocket), which another hook reports."""
         head = self._reader.head
         return head is not None and head.status == 101
 

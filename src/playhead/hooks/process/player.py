@@ -175,7 +175,7 @@ class Player:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all steps have been played, although the process did not end on the tape."""
+        """All steps have been played, and the tape has no end of the process."""
         return self._script.ending is None and self._is_done
 
     @property
@@ -248,7 +248,7 @@ class Player:
 
     @property
     def _waits_for_program(self) -> bool:
-        """Whether the tape has actions of the program on the process that the program has not repeated yet."""
+        """The program has not repeated all its recorded actions on the process yet."""
         return any(isinstance(step, Wait) for step in self._script.steps[self._next :])
 
     def look(self, pid: int) -> None:

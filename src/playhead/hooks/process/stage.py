@@ -154,7 +154,7 @@ class PlayerStage:
 
     @property
     def is_timed(self) -> bool:
-        """Whether the replay has a time. Otherwise steps are due at once."""
+        """The replay has a virtual time. Without one, all steps are due at once."""
         return virtual_time.active() is not None
 
     @property

@@ -38,7 +38,7 @@ _LONGEST_LINE = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What the bearer of a token may do. `run`: only this run, by a share link."""
+    """The rights of a token. A share link has a `run`, and gives rights to that run alone."""
 
     name: str
     role: Role
@@ -97,7 +97,7 @@ class AccessTokens:
                 f"A token cannot be named {name[:80]!r}; expected 1 to 80 printable characters."
             )
         now = clock.wall_ns()
-        text = clock.urandom(24).hex()
+        text = new_token()
         made = AccessToken(
             id=clock.urandom(4).hex(),
             name=name,
@@ -168,6 +168,10 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def new_token() -> str:
+    return clock.urandom(24).hex()
 
 
 def _sha256(text: str) -> str:

@@ -71,10 +71,6 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
 
 
-def new_token() -> str:
-    return clock.urandom(24).hex()
-
-
 def listen(host: str, port: int | None) -> socket.socket:
     """Return a bound socket. `port` None: the usual port, or any other if that is taken."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
