@@ -12,7 +12,13 @@ import stat
 from collections.abc import Callable, Mapping
 
 from playhead.workspace.blobs.pool import LARGE, PoolWriter
-from playhead.workspace.blobs.stable_read import is_database, open_file, read_database, read_file
+from playhead.workspace.blobs.stable_read import (
+    Content,
+    is_database,
+    open_file,
+    read_database,
+    read_file,
+)
 from playhead.workspace.chosen_files import LARGEST_FILE, LeftOut, is_secret
 from playhead.workspace.git_objects import blob_name
 from playhead.workspace.tree_listing import FOLDER, UNREAD, FileEntry, git_id, hash_only, link_id
@@ -43,8 +49,26 @@ class Capture:
         # Objects of git that the snapshot has, loose or packed. Filled before files are captured.
         self.objects: set[bytes] = set()
 
-    def entry(self, path: bytes, status: os.stat_result, old: FileEntry | None) -> FileEntry | None:
-        """Return the entry. None: it is not a file, folder or link. OSError: the store is full."""
+    def read(self, path: bytes, status: os.stat_result) -> Content | None:
+        """Read a small file now, to store it later. None: it is another kind of path, or cannot be read."""
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGE or path.endswith(_VOLATILE):
+            return None
+        try:
+            return _read(self._full(path))
+        except OSError:
+            return None  # `entry` tries again, and notes the reason
+
+    def entry(
+        self,
+        path: bytes,
+        status: os.stat_result,
+        old: FileEntry | None,
+        content: Content | None = None,
+    ) -> FileEntry | None:
+        """Return the entry. None: it is not a file, folder or link. OSError: the store is full.
+
+        `content` is the result of `read`; without it, the file is read now.
+        """
         mode = status.st_mode
         if stat.S_ISDIR(mode):
             return FileEntry(mode, 0, 0, FOLDER)
@@ -59,7 +83,7 @@ class Capture:
             )
         if status.st_size > LARGE:
             return self._large(path, status)
-        return self._small(path, status, old)
+        return self._small(path, status, old, content)
 
     def _link(self, path: bytes, status: os.stat_result) -> FileEntry | None:
         try:
@@ -87,22 +111,25 @@ class Capture:
         return FileEntry(now.st_mode, now.st_size, now.st_mtime_ns, digest)
 
     def _small(
-        self, path: bytes, status: os.stat_result, old: FileEntry | None
+        self, path: bytes, status: os.stat_result, old: FileEntry | None, content: Content | None
     ) -> FileEntry | None:
         full = self._full(path)
-        if (name := self._unchanged(path, full, status.st_size)) is not None:
-            return FileEntry(status.st_mode, status.st_size, status.st_mtime_ns, name)
-        try:
-            content = read_file(full)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            return self._unreadable(path, status, error)
+        if content is None:
+            if (
+                name := self._unchanged(path, lambda: _read_once(full, status.st_size))
+            ) is not None:
+                return FileEntry(status.st_mode, status.st_size, status.st_mtime_ns, name)
+            try:
+                content = _read(full)
+            except FileNotFoundError:
+                return None
+            except OSError as error:
+                return self._unreadable(path, status, error)
+        elif (name := self._unchanged(path, lambda: content.data)) is not None:
+            now = content.status
+            return FileEntry(now.st_mode, now.st_size, now.st_mtime_ns, name)
         data, now = content.data, content.status
-        if content.torn or (is_database(data) and _is_in_use(full)):
-            copy = read_database(full) if is_database(data) else None
-            data = data if copy is None else copy
-            self.torn += copy is None and content.torn
+        self.torn += content.torn
         if self._is_secret(path, data):
             self._leave_out(path, "secret")
             name = hash_only(hashlib.sha256(data).hexdigest())
@@ -111,7 +138,7 @@ class Capture:
             name = self.writer.put(data, base)
         return FileEntry(now.st_mode, len(data), now.st_mtime_ns, name)
 
-    def _unchanged(self, path: bytes, full: bytes, size: int) -> str | None:
+    def _unchanged(self, path: bytes, read: Callable[[], bytes | None]) -> str | None:
         """Return the object of the repository that has exactly this content, if the snapshot has it.
 
         The hash proves that the file was read completely: no further check is needed.
@@ -119,15 +146,8 @@ class Capture:
         expected = self._tracked().get(path)
         if expected is None or expected not in self.objects or is_secret(path):
             return None
-        try:
-            fd = open_file(full)
-            try:
-                data = os.read(fd, size + 1)
-            finally:
-                os.close(fd)
-        except OSError:
-            return None
-        return git_id(expected.hex()) if blob_name(data) == expected else None
+        data = read()
+        return git_id(expected.hex()) if data is not None and blob_name(data) == expected else None
 
     def _is_secret(self, path: bytes, data: bytes) -> bool:
         if is_secret(path):
@@ -143,6 +163,27 @@ class Capture:
 
     def _full(self, path: bytes) -> bytes:
         return os.path.join(self.root, path)
+
+
+def _read(full: bytes) -> Content:
+    """Read a file; a database in the middle of a transaction by SQLite's backup API."""
+    content = read_file(full)
+    if is_database(content.data) and (content.torn or _is_in_use(full)):
+        copy = read_database(full)
+        if copy is not None:
+            return Content(copy, content.status, torn=False)
+    return content
+
+
+def _read_once(full: bytes, size: int) -> bytes | None:
+    try:
+        fd = open_file(full)
+        try:
+            return os.read(fd, size + 1)
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
 
 
 def _unread(status: os.stat_result) -> FileEntry:

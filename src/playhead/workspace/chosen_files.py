@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from playhead.workspace.git_ignore import IgnoreRules
 from playhead.workspace.git_objects import tracked_files
+from playhead.workspace.known_files import FolderListings
 
 # A larger file that the project's repository does not track is named, not stored.
 LARGEST_FILE = 64 * 1024 * 1024
@@ -171,6 +172,7 @@ class ChosenFiles:
         self._excluded = frozenset(
             os.path.relpath(one, root) for one in excluded if one.startswith(root + b"/")
         )
+        self._excluded_parents = frozenset(os.path.dirname(one) for one in self._excluded)
 
     @property
     def tracked(self) -> dict[bytes, bytes]:
@@ -245,7 +247,9 @@ class ChosenFiles:
 
     def has_name(self, path: bytes) -> bool:
         """Return whether a path is one of the names in `only`, or below one."""
-        return self.only is None or path.partition(b"/")[0] in self.only
+        if self.only is None or path in self.only:
+            return True
+        return any(path.startswith(one + b"/") for one in self.only)
 
     def has(self, path: bytes) -> bool:
         """Return whether a path is not excluded, and all folders above it are part of the workspace."""
@@ -261,10 +265,12 @@ class ChosenFiles:
         *,
         entering: Callable[[bytes], object] | None = None,
         left_out: Callable[[LeftOut], object] | None = None,
+        listings: FolderListings | None = None,
     ) -> Iterator[tuple[bytes, os.stat_result]]:
         """Yield every path below `top` with its status, folders before their contents.
 
-        `entering` is called for each folder before it is listed: a watch added then misses nothing.
+        `entering` is called for each folder before it is listed: a watch added then misses nothing. `listings` saves
+        listing folders that have not changed, and keeps their unchanged files: these are not yielded.
         """
         waiting = [top]
         if self.only is not None and not top:
@@ -281,32 +287,57 @@ class ChosenFiles:
             folder = waiting.pop()
             if entering is not None:
                 entering(folder)
-            prefix = folder + b"/" if folder else b""
             is_ignored = self._top_ignored(folder) is not None
+            is_each = is_ignored or folder in self._excluded_parents
             try:
-                entries = os.scandir(os.path.join(self.root, folder))
+                found = self._listed(folder, listings, is_each=is_each)
             except OSError as error:
                 if left_out is not None and not isinstance(error, FileNotFoundError):
                     left_out(LeftOut(folder, f"unreadable: {error.strerror}"))
                 continue
-            with entries:
-                for one in entries:
-                    path = prefix + one.name
-                    try:
-                        status = one.stat(follow_symlinks=False)
-                    except OSError:
-                        continue  # deleted since it was listed
-                    why = None
-                    if S_ISDIR(status.st_mode):
-                        why = self.why_not_folder(path)
-                        if why is None:
-                            waiting.append(path)
-                    elif is_ignored or status.st_size > LARGEST_IGNORED or path in self._excluded:
-                        why = self.why_not_file(path, status.st_size)
+            for path, status in found:
+                why = None
+                if S_ISDIR(status.st_mode):
+                    why = self.why_not_folder(path)
                     if why is None:
-                        yield path, status
-                    elif left_out is not None and why != "store":
-                        left_out(LeftOut(path, why))
+                        waiting.append(path)
+                elif is_ignored or status.st_size > LARGEST_IGNORED or path in self._excluded:
+                    why = self.why_not_file(path, status.st_size)
+                if why is None:
+                    yield path, status
+                elif left_out is not None and why != "store":
+                    left_out(LeftOut(path, why))
+
+    def _listed(
+        self, folder: bytes, listings: FolderListings | None, *, is_each: bool
+    ) -> list[tuple[bytes, os.stat_result]]:
+        """Return the paths in a folder, each with its status. Paths that are deleted meanwhile are left out, and so are
+        files that `listings` found unchanged, unless `is_each`.
+        """
+        if listings is None:
+            return _scanned(os.path.join(self.root, folder), folder)
+        if (paths := listings.to_examine(folder, is_each=is_each)) is not None:
+            start, found = self.root + b"/", []
+            for path in paths:
+                with suppress(OSError):
+                    found.append((path, os.lstat(start + path)))
+            return found
+        full = os.path.join(self.root, folder)
+        # The status comes before the list: a name that is added in between changes the next status.
+        status = os.lstat(full)
+        found = _scanned(full, folder)
+        listings.note(folder, status, len(found))
+        return found
+
+
+def _scanned(full: bytes, folder: bytes) -> list[tuple[bytes, os.stat_result]]:
+    prefix = folder + b"/" if folder else b""
+    found = []
+    with os.scandir(full) as entries:
+        for one in entries:
+            with suppress(OSError):  # deleted since it was listed
+                found.append((prefix + one.name, one.stat(follow_symlinks=False)))
+    return found
 
 
 def _is_small(folder: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 
 from playhead.workspace.blobs.stable_read import hash_file, open_file, read_file
 from playhead.workspace.chosen_files import ChosenFiles
@@ -27,10 +28,12 @@ def compare_folder(
     excluded: tuple[bytes, ...] = (),
     *,
     only: frozenset[bytes] | None = None,
+    special: Callable[[bytes], object] = lambda _path: None,
 ) -> list[Change]:
     """Return the changes from the recorded tree to the folder. Empty: they are identical.
 
     `excluded` are folders in it that do not count. If `only` is given, just the files with these names count.
+    `special` is called with each socket, pipe and device: a tree has none of them.
 
     A file with the recorded size and modification time counts as unchanged: restoring sets both.
     """
@@ -44,6 +47,8 @@ def compare_folder(
     for path, status in selection.walk():
         seen.add(path)
         wanted = expected.get(path)
+        if is_special(status.st_mode):
+            special(path)
         found = _entry(root, path, status, wanted)
         if found is not None and not found.same_as(wanted):
             differing.append(Change(path, wanted, found))
@@ -51,6 +56,10 @@ def compare_folder(
         if path not in seen and wanted.is_stored and selection.has(path):
             differing.append(Change(path, wanted, None))
     return sorted(differing, key=lambda one: one.path)
+
+
+def is_special(mode: int) -> bool:
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
 
 
 def entry_now(root: bytes, path: bytes, wanted: FileEntry | None) -> FileEntry | None:

@@ -7,7 +7,7 @@ moments of the monotonic clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from playhead import events
 from playhead.errors import TapeDamaged, UsageError
 from playhead.events import Event
 from playhead.tape.reader import Tape
+from playhead.tape.reading.file_losses import FileLosses
 from playhead.workspace.blobs.pool import Pool
 from playhead.workspace.git_objects import GitObjects
 from playhead.workspace.tree_listing import (
@@ -48,8 +49,14 @@ class FileEffect:
     left_out: tuple[tuple[str, str], ...] = ()
     # Whether changes by the program's own code are in separate effects, without calls.
     own_apart: bool = False
+    # Files of which only the time changed. Views do not show them.
+    touched: tuple[Change, ...] = ()
     # The run was resumed after this call, and the files were changed in between.
     resumed_after: str | None = None
+
+    @property
+    def all_changes(self) -> tuple[Change, ...]:
+        return self.changes + self.touched
 
     @property
     def served_with(self) -> tuple[str, ...]:
@@ -77,6 +84,12 @@ class WorkspaceStart:
     @property
     def refused(self) -> str | None:
         return self.facts.get("refused")
+
+    @property
+    def left_out(self) -> tuple[str, ...] | None:
+        """The paths that the snapshot left out. None: there were too many to name them all."""
+        named = tuple(str(one["path"]) for one in self.facts.get("left_out", ()))
+        return named if len(named) == self.facts.get("left_out_count", len(named)) else None
 
 
 class FileHistory:
@@ -113,7 +126,7 @@ class FileHistory:
         tree = dict(self.start(number))
         for effect in self.effects:
             if effect.workspace == number and (moment is None or effect.until_ns <= moment):
-                apply_changes(tree, effect.changes)
+                apply_changes(tree, effect.all_changes)
         return tree
 
     def before(
@@ -135,7 +148,7 @@ class FileHistory:
         tree = dict(self.start(number))
         for effect in self.effects:
             if effect.workspace == number and is_earlier(effect):
-                apply_changes(tree, effect.changes)
+                apply_changes(tree, effect.all_changes)
         return tree
 
     def versions(
@@ -159,7 +172,7 @@ class FileHistory:
         if refused is not None:
             return f"This run has no workspace on its tape. {refused.refused}"
         return (
-            "This run has no workspace on its tape: it is a replay or a fork, or was recorded without one "
+            "This run has no workspace on its tape: it is a replay, or was recorded without one "
             "(--no-workspace, a level below full, or an earlier version of Playhead)."
         )
 
@@ -198,7 +211,7 @@ def apply_changes(tree: dict[bytes, FileEntry], changes: Iterable[Change]) -> No
 def read_history(tape: Tape, home: Path) -> FileHistory:
     """Read the file history of a tape. `home` is the store whose pool has the content."""
     pool = Pool(home)
-    history = FileHistory([], [], pool)
+    history, losses = FileHistory([], [], pool), FileLosses()
     last_call: str | None = None
     for event in tape.events():
         if event.kind == events.CALL and event.ours:
@@ -207,10 +220,12 @@ def read_history(tape: Tape, home: Path) -> FileHistory:
             whole = tape.whole(event)
             if not isinstance(whole.data, dict):
                 raise TapeDamaged(f"Event {event.ref} says nothing about files.")
-            if event.kind == events.FILES:
-                history.effects.append(_effect(whole))
-            else:
+            if event.kind == events.WORKSPACE:
                 _begin(history, _start(whole), event, last_call)
+            elif losses.add(whole):
+                history.effects.append(_effect(whole))
+    for event, count in losses.unsettled():
+        history.effects.append(replace(_effect(event), gaps=count))
     return history
 
 
@@ -239,12 +254,29 @@ def _begin(
 
 def _start(event: Event) -> WorkspaceStart:
     data = event.data
-    return WorkspaceStart(
-        number=int(data.get("workspace", -1)),
-        root=str(data.get("root", "")),
-        tree=data.get("tree"),
-        facts=data,
+    tree, only, refused = data.get("tree"), data.get("only"), data.get("refused")
+    left_out = data.get("left_out") or []
+    fits = (
+        isinstance(tree, str | None)
+        and isinstance(only, list | None)
+        and isinstance(refused, str | None)
+        and isinstance(left_out, list)
+        and all(isinstance(one, dict) for one in left_out)
+        and type(data.get("left_out_count", 0)) is int
     )
+    if not fits:
+        raise TapeDamaged(
+            f"Event {event.ref} is not about a workspace (a member has another type)."
+        )
+    try:
+        return WorkspaceStart(
+            number=int(data.get("workspace", -1)),
+            root=str(data.get("root", "")),
+            tree=tree,
+            facts=data,
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TapeDamaged(f"Event {event.ref} is not about a workspace ({error!r}).") from None
 
 
 def _effect(event: Event) -> FileEffect:
@@ -253,12 +285,13 @@ def _effect(event: Event) -> FileEffect:
         return FileEffect(
             workspace=int(data["workspace"]),
             calls=tuple(str(one) for one in data["calls"]),
-            after=data.get("after"),
+            after=_ref(data.get("after")),
             until_ns=int(data["until_ns"]),
             changes=tuple(decode_changes(data["changes"])),
+            touched=tuple(decode_changes(data.get("touched") or ())),
             gaps=int(data.get("gaps", 0)),
             ref=event.ref,
-            before=data.get("before"),
+            before=_ref(data.get("before")),
             own_apart=data.get("own_apart") is True,
             left_out=tuple(
                 (str(one["path"]), str(one["why"])) for one in data.get("left_out") or ()
@@ -267,5 +300,11 @@ def _effect(event: Event) -> FileEffect:
                 str(one["path"]) for one in data.get("left_out") or () if one["why"] == "ignored"
             ),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise TapeDamaged(f"Event {event.ref} is not about files ({error!r}).") from None
+
+
+def _ref(value: Any) -> str | None:
+    if not isinstance(value, str | None):
+        raise TypeError(f"{value!r:.80} is not the name of an event")
+    return value

@@ -50,12 +50,21 @@ def apply_effects(
             _remove(root, change.path)
     for change in sorted(changes, key=lambda one: one.path):
         if change.after is not None:
+            if change.is_touch:
+                _set_time(root, change.path, change.after)
+                continue
             if keep_inodes and _overwrite(root, change, read):
                 continue
             _write(root, change.path, change.after, read, missing)
     folders = {c.path: c.after for c in changes if c.after is not None and c.after.is_folder}
     _set_folder_modes(folders, root)
     return missing
+
+
+def _set_time(root: bytes, path: bytes, entry: FileEntry) -> None:
+    with suppress(OSError, NotImplementedError):
+        times = (entry.mtime_ns, entry.mtime_ns)
+        os.utime(_inside(root, path), ns=times, follow_symlinks=False)
 
 
 def _overwrite(root: bytes, change: Change, read: Read) -> bool:

@@ -7,13 +7,12 @@ the same folder reads only files whose size, times or inode differ.
 from __future__ import annotations
 
 import gc
-import hashlib
 import os
-import struct
-import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 from stat import S_ISDIR
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from playhead.errors import StoreError
 from playhead.workspace.blobs.pool import Pool, PoolWriter, make_private
 from playhead.workspace.capture import Capture
 from playhead.workspace.chosen_files import (
+    LARGEST_IGNORED,
     LONGEST_S,
     MOST_ENTRIES,
     MOST_NAMED,
@@ -31,17 +31,19 @@ from playhead.workspace.chosen_files import (
     why_refused,
 )
 from playhead.workspace.git_objects import object_names
+from playhead.workspace.known_files import (
+    FolderListings,
+    KnownFiles,
+    SavedFiles,
+    Stamp,
+    StatIndex,
+)
 from playhead.workspace.tree_listing import FOLDER, FileEntry, encode_listing, shown
+from playhead.workspace.watch.inotify import is_silent
 
 _PACKS = b".git/objects/pack/"
-# A file that changed this shortly before it was read may change again within the same timestamp.
-_RACY_NS = 20_000_000
-_MAGIC = b"PLAYHEAD-3"
-# Mode, size, mtime, inode and ctime of a file.
-_NUMBERS = struct.Struct("<IQqQq")
-
-# Inode and time of the last change of status: with size and mtime, the version of a file.
-Stamp = tuple[int, int]
+# The size of an entry.
+_SIZE = itemgetter(1)
 
 
 @dataclass(slots=True)
@@ -57,6 +59,8 @@ class WorkspaceState:
     tree: str = ""
     # Whether `entries` differ from the listing `tree`.
     is_changed: bool = False
+    # The names in each folder, for the next snapshot. None: the file system's times do not tell.
+    listings: FolderListings | None = None
 
     @property
     def root(self) -> bytes:
@@ -131,11 +135,13 @@ def _taken(
     started = clock.mono_ns()
     folder = os.fsencode(os.path.realpath(root))
     names = None if only is None else frozenset((only,))
-    known = StatIndex(pool, folder, names).load()
+    known = StatIndex(pool.folder, folder, names).load()
     stores = tuple(os.fsencode(os.path.realpath(one)) for one in excluded)
-    selection = ChosenFiles(folder, stores, known.tracked, only=names)
+    tracked = TrackedFolders(known.index_stamp, known.tracked)
+    selection = ChosenFiles(folder, stores, tracked, only=names)
     capture = Capture(folder, writer, secrets=secrets, tracked=lambda: selection.tracked)
     state = WorkspaceState(selection, capture)
+    state.listings = None if is_silent(folder) else FolderListings(known, folder)
     seen = _seen(state, entering)
     is_unchanged = _capture_all(state, seen, known, started)
     # Listing 50,000 files takes a sixth of the time of a snapshot.
@@ -149,7 +155,7 @@ def _taken(
         root=os.fsdecode(folder),
         tree=state.tree,
         entries=len(state.entries),
-        bytes=sum(entry.size for entry in state.entries.values()),
+        bytes=sum(map(_SIZE, state.entries.values())),
         left_out=left_out,
         took_ns=clock.mono_ns() - started,
         git=selection.has_index,
@@ -171,9 +177,12 @@ def _seen(
     state: WorkspaceState, entering: Callable[[bytes], object] | None
 ) -> list[tuple[bytes, os.stat_result]]:
     left_out = state.capture.left_out
-    walk = state.selection.walk(entering=entering, left_out=left_out.append)
+    walk = state.selection.walk(
+        entering=entering, left_out=left_out.append, listings=state.listings
+    )
     found = list(islice(walk, MOST_ENTRIES + 1))
-    if len(found) > MOST_ENTRIES:
+    same = 0 if state.listings is None else state.listings.same_count
+    if len(found) + same > MOST_ENTRIES:
         raise StoreError(
             f"{os.fsdecode(state.root)} is not recorded as a workspace: it has more than "
             f"{MOST_ENTRIES:,} files."
@@ -189,7 +198,11 @@ def _capture_all(
     The repository's own files come first: afterwards it is known which objects can be restored.
     """
     latest = started + int(LONGEST_S * 1e9)
-    entries, stamps, files = state.entries, state.stamps, known.files
+    entries, stamps = state.entries, state.stamps
+    if state.listings is not None:
+        state.listings.take_same(entries, stamps)
+        for path, inode in state.listings.linked():
+            note_link(state, path, inode)
     rest: list[tuple[bytes, os.stat_result]] = []
     folders: set[bytes] = set()
     for path, status in seen:
@@ -199,17 +212,13 @@ def _capture_all(
             folders.add(b"%o %s" % (mode, path))
             continue
         if status.st_nlink > 1:
-            note_link(state, path, status)
-        old = files.get(path)
-        if old is not None:
-            row, name = old
-            size, mtime = status.st_size, status.st_mtime_ns
-            # One comparison of tuples: this loop runs for every file of the workspace.
-            if (mode, size, mtime, status.st_ino, status.st_ctime_ns) == row:
-                entries[path], stamps[path] = FileEntry(mode, size, mtime, name), row[3:]
-                continue
-        rest.append((path, status))
-    is_unchanged = not rest and len(stamps) == known.count and folders == known.folders
+            note_link(state, path, status.st_ino)
+        same = known.same_entry(path, status)
+        if same is None:
+            rest.append((path, status))
+        else:
+            entries[path], stamps[path] = same, (status.st_ino, status.st_ctime_ns)
+    is_unchanged = not rest and len(stamps) == known.count and folders == known.modes
     rest.sort(key=lambda one: (not one[0].startswith(b".git/"), one[0]))
     is_ready = False
     for path, status in rest:
@@ -223,14 +232,24 @@ def _capture_all(
         entry_now = state.capture.entry(path, status, old_entry)
         if entry_now is not None:
             entries[path] = entry_now
-            stamps[path] = (status.st_ino, status.st_ctime_ns)
+            stamps[path] = _stamp_after(state, path, status)
     return is_unchanged
 
 
-def note_link(state: WorkspaceState, path: bytes, status: os.stat_result) -> None:
+def _stamp_after(state: WorkspaceState, path: bytes, status: os.stat_result) -> Stamp:
+    """Return the stamp of a file that has been captured. The pool links packs, which changes their ctime: with the
+    earlier stamp, the next snapshot would read them again.
+    """
+    if path.startswith(_PACKS):
+        with suppress(OSError):
+            status = os.lstat(os.path.join(state.root, path))
+    return status.st_ino, status.st_ctime_ns
+
+
+def note_link(state: WorkspaceState, path: bytes, inode: int) -> None:
     """Remember a file that has several names. Objects of git never change, so they are skipped."""
     if not path.startswith(b".git/objects/"):
-        state.links.setdefault(status.st_ino, set()).add(path)
+        state.links.setdefault(inode, set()).add(path)
 
 
 def _find_objects(state: WorkspaceState) -> None:
@@ -250,101 +269,25 @@ def _find_objects(state: WorkspaceState) -> None:
                 continue
 
 
-# Mode, size, mtime, inode and ctime.
-StatRow = tuple[int, int, int, int, int]
-
-
-@dataclass(slots=True)
-class KnownFiles:
-    """The files as the last run in this folder saw them at its end."""
-
-    # Path → its numbers, and the name of its content.
-    files: dict[bytes, tuple[StatRow, str]] = field(default_factory=dict)
-    # The listing of that moment. It may have more files than `files`: those whose content is not stored.
-    tree: str | None = None
-    tracked: TrackedFolders | None = None
-    # Modes and paths of folders, and the number of files in the listing.
-    folders: set[bytes] = field(default_factory=set)
-    count: int = -1
-
-    def entry(self, path: bytes) -> FileEntry | None:
-        found = self.files.get(path)
-        return None if found is None else FileEntry(*found[0][:3], found[1])
-
-
-class StatIndex:
-    """A cache of entries with their stamps, one file per workspace, in the store."""
-
-    def __init__(self, pool: Pool, root: bytes, only: frozenset[bytes] | None = None) -> None:
-        whole = root if only is None else b"\0".join((root, *sorted(only)))
-        name = hashlib.sha256(whole).hexdigest()[:32]
-        self._folder = os.path.join(pool.folder, "workspaces")
-        self._path = os.path.join(self._folder, f"{name}.index")
-
-    def load(self) -> KnownFiles:
-        """Load the cache. It is stored in columns instead of records: 50,000 files are decoded in a tenth of the
-        time.
-        """
-        try:
-            with open(self._path, "rb") as file:
-                head, _, rest = file.read().partition(b"\0")
-            magic, tree, count, whole, stamp, crc = head.split(b" ")
-            if magic != _MAGIC or crc != _crc(rest):
-                return KnownFiles()
-            size = int(count) * _NUMBERS.size
-            rows = _NUMBERS.iter_unpack(rest[:size])
-            names, paths, tracked, folders = rest[size:].split(b"\0\0")
-            pairs = zip(rows, names.decode().split(" "), strict=False)
-            files = dict(zip(paths.split(b"\0"), pairs, strict=False))
-        except (OSError, ValueError, struct.error):
-            return KnownFiles()
-        return KnownFiles(
-            files=files,
-            tree=tree.decode(),
-            tracked=TrackedFolders(stamp, frozenset(tracked.split(b"\0")) - {b""}),
-            folders=set(folders.split(b"\0")) - {b""},
-            count=int(whole),
+def save_known(pool: Pool, state: WorkspaceState) -> None:
+    """Save the files of a workspace for the next snapshot. Best effort: without them it reads every file."""
+    tracked = state.selection.tracked_folders
+    try:
+        tree = state.tree
+        if state.is_changed:
+            tree = state.capture.writer.put(encode_listing(state.entries), tree)
+        index = StatIndex(pool.folder, state.root, state.selection.only)
+        make_private(index.folder)
+        index.save(
+            SavedFiles(
+                entries=state.entries,
+                stamps=state.stamps,
+                tree=tree,
+                index_stamp=tracked.stamp,
+                tracked=tracked.folders,
+                listings=state.listings,
+                largest=LARGEST_IGNORED,
+            )
         )
-
-    def save(self, state: WorkspaceState) -> None:
-        """Save the cache. Best effort: without it the next snapshot reads every file."""
-        stamps = state.stamps
-        racy_from = clock.wall_ns() - _RACY_NS
-        kept = [
-            (path, entry, stamps[path])
-            for path, entry in state.entries.items()
-            if path in stamps and stamps[path][1] < racy_from and entry.is_stored
-        ]
-        numbers = b"".join(
-            _NUMBERS.pack(entry.mode, entry.size, entry.mtime_ns, *stamp)
-            for _, entry, stamp in kept
-        )
-        names = " ".join(entry.id for _, entry, _ in kept).encode()
-        tracked = state.selection.tracked_folders
-        paths = b"\0".join(path for path, _, _ in kept)
-        folders = [
-            b"%o %s" % (entry.mode, path)
-            for path, entry in state.entries.items()
-            if entry.is_folder
-        ]
-        lists = (names, paths, b"\0".join(tracked.folders), b"\0".join(folders))
-        rest = numbers + b"\0\0".join(lists)
-        whole = len(state.entries) - len(folders)
-        part = f"{self._path}.{os.getpid()}.part"
-        try:
-            tree = state.tree
-            if state.is_changed:
-                tree = state.capture.writer.put(encode_listing(state.entries), tree)
-            counts = (b"%d" % len(kept), b"%d" % whole)
-            head = (_MAGIC, tree.encode(), *counts, tracked.stamp, _crc(rest))
-            make_private(self._folder)
-            fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with open(fd, "wb") as file:
-                file.write(b" ".join(head) + b"\0" + rest)
-            os.replace(part, self._path)
-        except OSError:
-            return
-
-
-def _crc(data: bytes) -> bytes:
-    return b"%08x" % zlib.crc32(data)
+    except OSError:
+        return

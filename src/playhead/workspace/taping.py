@@ -20,9 +20,12 @@ from playhead.recording.recorder import Recorder
 from playhead.workspace.blobs.pool import Pool, PoolWriter
 from playhead.workspace.capture import Capture
 from playhead.workspace.chosen_files import ChosenFiles, output_files
-from playhead.workspace.snapshot import StatIndex, WorkspaceState, capture_known, take_snapshot
+from playhead.workspace.snapshot import WorkspaceState, capture_known, save_known, take_snapshot
+from playhead.workspace.tree_listing import UNREAD, FileEntry, encode_listing
 from playhead.workspace.watch.call_marks import write_covered
-from playhead.workspace.watch.watcher import Watcher, WatchQueue
+from playhead.workspace.watch.late_files import OutsideWatch, born_ns
+from playhead.workspace.watch.watch_queue import WatchQueue
+from playhead.workspace.watch.watcher import Watcher
 
 
 @dataclass(slots=True)
@@ -46,7 +49,7 @@ class WorkspaceTape:
                 self.states,
                 self.queue,
                 recorder,
-                outside=lambda path, number: _take_in(self, recorder, path, number),
+                outside=lambda file: _take_in(self, recorder, file),
             )
             self.watcher.start()
 
@@ -65,7 +68,7 @@ class WorkspaceTape:
         elif self.queue is not None:
             self.queue.close()
         for state in self.states:
-            StatIndex(self.pool, state.root, state.selection.only).save(state)
+            save_known(self.pool, state)
         self.writer.close()
 
 
@@ -135,26 +138,49 @@ def _open(
     tape.left_out += [os.path.join(root, one.path) for one in snapshot.left_out]
 
 
-def _take_in(
-    tape: WorkspaceTape, recorder: Recorder, path: bytes, number: int
-) -> WorkspaceState | None:
+def _take_in(tape: WorkspaceTape, recorder: Recorder, file: OutsideWatch) -> WorkspaceState | None:
     """Record one file outside the workspaces. None: its name is not text, or the store is full."""
-    folder, name = os.path.split(path)
-    try:
-        named = {"root": folder.decode(), "only": [name.decode()]}
-    except UnicodeDecodeError:
-        return None
+    state = _outside_state(tape, recorder, file.folder, file.name)
+    path = os.path.join(file.folder, file.name)
+
+    def begin_late(state: WorkspaceState) -> None:
+        born = born_ns(path)
+        if born is None or born < file.began:
+            status = os.lstat(path)
+            state.entries[file.name] = FileEntry(status.st_mode, 0, 0, UNREAD)
+        state.tree = tape.writer.put(encode_listing(state.entries))
+
+    begin = begin_late if file.is_late else capture_known
+    return state if _is_begun(state, recorder, file.number, begin) else None
+
+
+def _outside_state(
+    tape: WorkspaceTape, recorder: Recorder, folder: bytes, name: bytes
+) -> WorkspaceState:
     capture = Capture(folder, tape.writer, secrets=_secrets(recorder), tracked=dict)
-    state = WorkspaceState(ChosenFiles(folder, only=frozenset((name,))), capture)
+    return WorkspaceState(ChosenFiles(folder, only=frozenset((name,))), capture)
+
+
+def _is_begun(
+    state: WorkspaceState,
+    recorder: Recorder,
+    number: int,
+    begin: Callable[[WorkspaceState], None],
+) -> bool:
+    """Put the start of a file outside the workspaces on the tape. Return whether that was possible."""
+    (name,) = state.selection.only or (b"",)
     try:
-        capture_known(state)
+        named = {"root": state.root.decode(), "only": [name.decode()]}
+        begin(state)
+    except UnicodeDecodeError:
+        return False
     except OSError as error:
         recorder.warn(f"a file could not be copied before it was written ({safe_str(error)}).")
-        return None
+        return False
     size = sum(one.size for one in state.entries.values())
     data = {"workspace": number, **named, "tree": state.tree, "bytes": size}
     recorder.append(NewEvent(events.WORKSPACE, data, redacted=True))
-    return state
+    return True
 
 
 def _roots(root: bytes, only: frozenset[bytes] | None) -> list[bytes]:

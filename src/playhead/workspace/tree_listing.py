@@ -82,6 +82,12 @@ class Change(NamedTuple):
     after: FileEntry | None
 
     @property
+    def is_touch(self) -> bool:
+        """Return whether only the time of the file changed: two versions whose content is not stored may differ."""
+        before, after = self.before, self.after
+        return before is not None and before.same_as(after) and before.is_stored
+
+    @property
     def how(self) -> str:
         if self.before is None:
             return "added"

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.roundtrip.workspace.conftest import Project
 
+from playhead.testing import HttpSite
+
 AGENT = """
 import subprocess
 def sh(script):
@@ -49,6 +51,17 @@ def test_every_change_is_listed_under_the_call_that_made_it(recorded: Project) -
     text = recorded.playhead("files", "last").stdout
     assert "M a.txt +1 −1" in text
     assert "noise.bin binary" in text
+
+
+def test_own_code_is_listed_after_the_last_call_of_any_kind(project: Project) -> None:
+    with HttpSite() as site:
+        project.record(
+            "import subprocess, urllib.request\n"
+            "subprocess.run(['true'])\n"
+            f"urllib.request.urlopen('{site.url}/echo').read()\n"
+            "open('own.txt', 'w').write('mine')\n"
+        )
+    assert changes(project) == [(2, True, [("added", "own.txt")])]
 
 
 def test_a_call_is_shown_with_the_diffs_of_its_files(recorded: Project) -> None:
@@ -104,6 +117,40 @@ def test_checkout_in_place_can_be_undone(recorded: Project) -> None:
     assert "b.txt" in os.listdir(recorded.folder)
 
 
+def test_checkout_in_place_leaves_files_that_an_undo_could_not_restore(recorded: Project) -> None:
+    folder = recorded.folder
+    recorded.write(".env.local", "KEY=later\n")
+    recorded.write("keys/server.pem", "later\n")
+    with open(folder / "big.dat", "wb") as file:
+        file.truncate(65 << 20)
+    # A pipe is not stored, and the recorded run has a file of its name.
+    (folder / "kept.txt").unlink()
+    os.mkfifo(folder / "kept.txt")
+    # So is a pipe in a folder that took the name of a recorded file.
+    (folder / "a.txt").mkdir()
+    os.mkfifo(folder / "a.txt" / "pipe")
+
+    def unstored() -> list[object]:
+        files = (folder / ".env.local", folder / "keys" / "server.pem")
+        return [
+            *(one.read_text() for one in files),
+            (folder / "big.dat").stat().st_size,
+            (folder / "kept.txt").is_fifo(),
+            (folder / "a.txt" / "pipe").is_fifo(),
+        ]
+
+    expected = ["KEY=later\n", "later\n", 65 << 20, True, True]
+    done = recorded.playhead("checkout", "last", "--at", "1", "--in-place")
+    assert unstored() == expected
+    assert "b.txt" not in os.listdir(folder)
+    assert "Not changed" in done.stderr
+    assert ".env.local, a.txt, big.dat, kept.txt, keys/server.pem" in done.stderr
+    undo = done.stdout.splitlines()[-1].removeprefix("Undo: playhead ").split()
+    assert recorded.playhead(*undo).returncode == 0
+    assert unstored() == expected
+    assert "b.txt" in os.listdir(folder)
+
+
 def test_blame_names_the_step_of_each_line_across_a_move(recorded: Project) -> None:
     told = recorded.json("blame", "last", "b.txt")
     assert [(one["text"], one["step"]) for one in told["lines"]] == [
@@ -145,6 +192,25 @@ def test_blame_follows_a_file_through_all_runs_that_changed_it(project: Project)
     assert "No recorded run has changed missing.txt" in nothing.stderr
 
 
+def test_blame_across_runs_counts_a_fork_only_if_it_was_applied(project: Project) -> None:
+    project.write("word.txt", "one")
+    sh = "echo $(cat word.txt) >> a.txt"
+    project.record(f"import subprocess; subprocess.run(['sh', '-c', {sh!r}])")
+    (run,) = project.runs()
+    assert project.playhead("fork", run, "--at", "1").returncode in (0, 3)
+    assert len(project.runs()) == 2
+    told = project.json("blame", "a.txt")
+    assert [(one["text"], one["run"]) for one in told["lines"]] == [("one", run)]
+    other = project.home.parent / "other.py"
+    other.write_text("import subprocess; subprocess.run(['sh', '-c', 'echo two >> a.txt'])")
+    (project.folder / "a.txt").unlink()
+    words = ("fork", run, "--at", "1", "--apply", "--yes", "--", sys.executable, str(other))
+    done = project.playhead(*words)
+    fork = project.runs()[-1]
+    told = project.json("blame", "a.txt")
+    assert [(one["text"], one["run"]) for one in told["lines"]] == [("two", fork)], done.stderr
+
+
 def test_diff_compares_the_files_that_two_runs_left(project: Project) -> None:
     sh = "import subprocess; subprocess.run(['sh', '-c', {!r}])"
     project.write("same.txt", "same\n")
@@ -175,6 +241,7 @@ def test_diff_compares_the_files_that_two_runs_left(project: Project) -> None:
         (("files", "last", "--at", "99"), "its steps are 0 (the start) to 3"),
         (("checkout", "last", "--at", "99", "x"), "There is no step 99"),
         (("checkout", "last", "--at", "1", "."), "is not empty"),
+        (("checkout", "--at", "1", "new/folder"), "`playhead checkout last new/folder`"),
         (("blame", "last", "noise.bin"), "is binary"),
         (("blame", "noise.bin"), "is binary"),
         (("blame", "last", "a", "b"), "Expected [RUN] FILE"),
@@ -234,6 +301,7 @@ def test_a_kill_of_all_leaves_what_was_acknowledged(project: Project, tmp_path: 
         "import os, signal, subprocess\n"
         "for n in range(20):\n"
         "    subprocess.run(['sh', '-c', f'echo {n} > f{n}.txt'])\n"
+        "subprocess.run(['sh', '-c', 'head -c 3000000 /dev/urandom > large.bin'])\n"
         "os.kill(os.getppid(), signal.SIGKILL)\n"
     )
     env = {**os.environ, "PLAYHEAD_HOME": str(project.home)}
@@ -244,6 +312,10 @@ def test_a_kill_of_all_leaves_what_was_acknowledged(project: Project, tmp_path: 
     (run,) = os.listdir(project.home / "runs")
     assert project.playhead("checkout", run, "--at", "20", str(target)).returncode == 0
     assert sorted(os.listdir(target)) == sorted(f"f{n}.txt" for n in range(20))
+    # The recorder stores a large file after the call has ended. It is on the tape, or is counted as lost.
+    kept = "large.bin" in project.playhead("files", run).stdout
+    (checked,) = project.json("verify", run)
+    assert checked["lost_file_changes"] == int(not kept)
 
 
 def test_a_call_is_shown_with_the_files_it_changed(recorded: Project) -> None:

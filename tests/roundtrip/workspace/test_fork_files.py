@@ -98,6 +98,25 @@ def test_tools_run_live_in_the_workspace_of_the_step(notes: Project) -> None:
     assert fingerprint(notes.folder) == before
 
 
+def test_the_tape_of_a_fork_has_its_own_files(notes: Project, tmp_path: Path) -> None:
+    notes.write("notes.txt", "today\n")
+    done = notes.playhead("fork", "last", "--at", "3")
+    assert done.returncode == 0, done.stderr
+    # Two calls from the tape with their recorded changes, and a live one.
+    told = notes.json("files", "last")
+    changed = [(one["calls"], [c["path"] for c in one["changes"]]) for one in told["steps"]]
+    assert changed == [([1], ["notes.txt"]), ([2], ["made.txt", "notes.txt"]), ([3], ["notes.txt"])]
+    for step, expected in (("1", "start\none\n"), ("3", done.stdout)):
+        target = tmp_path / f"at{step}"
+        assert notes.playhead("checkout", "last", "--at", step, str(target)).returncode == 0
+        assert (target / "notes.txt").read_text() == expected
+    # The fork can be replayed like any other run.
+    again = notes.playhead("replay", "last")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == done.stdout
+    assert "files: identical (2 changed by the run)" in again.stderr
+
+
 def test_a_fork_requires_no_faith_where_files_are_restored(notes: Project) -> None:
     done = notes.playhead("fork", "last", "--at", "3", "--no-persist", "--require-faithful")
     assert done.returncode == 0, done.stderr
@@ -135,7 +154,7 @@ def test_apply_takes_over_the_files_of_the_fork_and_can_be_undone(notes: Project
 def test_apply_leaves_a_file_that_a_person_edited_since(notes: Project) -> None:
     notes.write("notes.txt", "my own words\n")
     done = notes.playhead("fork", "last", "--at", "3", "--no-persist", "--apply", "--yes")
-    assert "also edited since the recording: notes.txt" in " ".join(done.stderr.split())
+    assert "were edited since the recording: notes.txt" in " ".join(done.stderr.split())
     assert (notes.folder / "notes.txt").read_text() == "my own words\n"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.roundtrip.workspace.conftest import Project
-from tests.unit.workspace.conftest import fingerprint
+from tests.unit.workspace.conftest import GIT, fingerprint
 
 COMMITTER = """
 import os, subprocess
@@ -127,7 +127,7 @@ def test_a_file_edited_since_the_recording_is_named_with_what_to_do(project: Pro
     assert told["files"]["unused_edits"] == ["prompt.txt", "added.txt", "gone.txt"]
     said = " ".join(told["stderr"].split())
     assert "not used: prompt.txt, added.txt, gone.txt changed since the recording" in said
-    assert "To replay with the files of today: --in-place." in said
+    assert "To replay with the current files: --in-place." in said
 
 
 def test_a_workspace_that_is_gone_is_not_called_edited(project: Project, tmp_path: Path) -> None:
@@ -489,6 +489,44 @@ def test_a_memory_elsewhere_that_a_served_tool_changed_is_changed_again(
     assert not memory.parent.exists()
 
 
+def test_files_elsewhere_that_only_a_subprocess_writes_are_there_when_the_program_reads_them(
+    project: Project, tmp_path: Path
+) -> None:
+    """In an existing folder, in folders that the subprocess makes, in a temporary folder, over a temporary file."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "old.txt").write_text("old\n")
+    project.record(
+        "import os, subprocess, tempfile\n"
+        f"there = {str(elsewhere)!r}\n"
+        "def sh(script):\n"
+        "    subprocess.run(['sh', '-c', script], cwd=there, check=True)\n"
+        "def show(*names):\n"
+        "    print([open(os.path.join(there, one)).read() for one in names])\n"
+        "sh('echo 1 > notes.txt; mkdir -p deep/er; echo d > deep/er/d.txt; echo new >> old.txt')\n"
+        "show('notes.txt', 'deep/er/d.txt', 'old.txt')\n"
+        "sh('echo 2 >> notes.txt')\n"
+        "show('notes.txt')\n"
+        "with tempfile.TemporaryDirectory() as folder:\n"
+        "    with open(f'{folder}/in.txt', 'w') as file:\n"
+        "        file.write('in')\n"
+        "    sh(f'cp {folder}/in.txt {folder}/out.txt; echo formatted > {folder}/in.txt')\n"
+        "    show(f'{folder}/in.txt', f'{folder}/out.txt')\n"
+        "handle, name = tempfile.mkstemp()\n"
+        "os.close(handle)\n"
+        "sh(f'echo result > {name}')\n"
+        "show(name)\n"
+        "os.unlink(name)\n"
+    )
+    shutil.rmtree(elsewhere)
+    elsewhere.mkdir()
+    (elsewhere / "old.txt").write_text("of today\n")
+    before = fingerprint(elsewhere)
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert fingerprint(elsewhere) == before
+
+
 def test_a_folder_that_is_not_recorded_does_not_hide_the_files_that_the_program_writes(
     project: Project, tmp_path: Path
 ) -> None:
@@ -611,3 +649,116 @@ def test_files_of_pythons_in_a_script_and_of_pythons_in_calls_are_written_once(
     told = replay(project)
     assert told["verdict"] == "identical", told["stderr"]
     assert (beside / "nested.log").read_text() == "inner\n"
+
+
+def test_a_linked_workspace_with_a_submodule_replays_after_it_was_deleted(
+    project: Project, tmp_path: Path
+) -> None:
+    library, link, out = tmp_path / "library", tmp_path / "link", tmp_path / "out"
+    library.mkdir()
+    script = """
+        git init -q . && echo one > lib.txt && git add -A && git commit -qm one
+        cd ../project && git init -q . && git -c protocol.file.allow=always submodule --quiet add ../library sub
+        git commit -qm start
+    """
+    subprocess.run(["sh", "-ec", script], cwd=library, env={**os.environ, **GIT}, check=True)
+    link.symlink_to(project.folder)
+    program = tmp_path / "agent.py"
+    program.write_text(
+        "import subprocess\n"
+        "for one in ('cd sub; echo two >> lib.txt; git commit -qam two', 'git commit -qam bump',"
+        " 'cd sub; git log --format=%s; cat lib.txt; git -C .. submodule status | wc -l'):\n"
+        "    print(subprocess.run(['sh', '-c', one], capture_output=True, text=True))\n"
+    )
+    env = {**os.environ, **GIT, "PLAYHEAD_HOME": str(project.home)}
+    argv = [sys.executable, "-m", "playhead", "record", "--quiet", "--", sys.executable]
+    done = subprocess.run(
+        [*argv, str(program)], cwd=link, env=env, capture_output=True, text=True, check=True
+    )
+    assert "two\\none\\none\\ntwo\\n1\\n" in done.stdout
+    (run,) = project.runs()
+    assert project.playhead("checkout", run, str(out)).returncode == 0
+    assert fingerprint(out) == fingerprint(project.folder)
+    shutil.rmtree(project.folder)
+    link.unlink()
+    told = replay(project, cwd=tmp_path)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert told["files"]["same"] is True
+
+
+SOCKETS = """
+import os, socket, subprocess
+listener = socket.socket(socket.AF_UNIX)
+listener.bind("sock")
+os.mkfifo("own-pipe")
+print(os.path.exists("pipe"), os.path.exists("old-pipe"))
+subprocess.run("mkfifo pipe; echo done > done", shell=True, check=True)
+"""
+
+
+def test_sockets_and_pipes_that_the_run_left_behind_are_not_in_the_way_of_a_replay(
+    project: Project,
+) -> None:
+    os.mkfifo(project.folder / "old-pipe")
+    project.record(SOCKETS)
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
+    left = {"sock", "own-pipe", "pipe", "old-pipe"}
+    assert left <= set(os.listdir(project.folder))
+
+
+DROPPED = """
+import os
+for number in range(6):
+    os.popen(f"echo {number} > a{number}").read()
+    os.system(f"rm a{number}; echo {number} > b{number}")
+# Its output ends before it does, and the program ends before it notices that.
+print(os.popen("cat b*; exec >&- 2>&-; sleep 3").read())
+"""
+
+
+def test_a_process_that_is_read_and_dropped_has_its_own_files_and_its_whole_output(
+    project: Project,
+) -> None:
+    project.record(DROPPED)
+    steps = project.json("files", "last")["steps"]
+    found = [(one["calls"], [change["path"] for change in one["changes"]]) for one in steps]
+    expected = []
+    for number in range(6):
+        expected.append(([2 * number + 1], [f"a{number}"]))
+        expected.append(([2 * number + 2], [f"a{number}", f"b{number}"]))
+    assert found == expected
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
+
+
+TOUCHES = """
+import os, subprocess
+def sh(script):
+    subprocess.run(script, shell=True, check=True)
+print(os.stat("stamp").st_mtime_ns)
+sh("touch -d 2001-02-03T04:05:06.789Z stamp")
+print(os.stat("stamp").st_mtime_ns)
+sh("cp stamp again; mv again stamp; echo more > other")
+print(os.stat("stamp").st_mtime_ns)
+"""
+
+
+def test_a_call_that_changes_only_the_time_of_a_file_changes_it_in_a_replay_and_in_a_checkout(
+    project: Project, tmp_path: Path
+) -> None:
+    project.write("stamp", "same\n")
+    project.record(TOUCHES)
+    steps = project.json("files", "last")["steps"]
+    assert [(one["step"], [c["path"] for c in one["changes"]]) for one in steps] == [(2, ["other"])]
+    told = replay(project)
+    assert told["verdict"] == "identical", told["stderr"]
+    assert told["files"]["same"] is True
+    times = []
+    for step in ("0", "1", "2"):
+        target = tmp_path / f"at{step}"
+        project.playhead("checkout", "last", "--at", step, str(target))
+        times.append((target / "stamp").stat().st_mtime_ns)
+    assert times[1] == 981173106789000000
+    assert times[2] == (project.folder / "stamp").stat().st_mtime_ns
+    assert len(set(times)) == 3

@@ -63,7 +63,7 @@ def test_a_bundle_of_another_person_changes_no_folder_that_it_names(
     ):
         done = other.playhead(*words)
         assert done.returncode == 2
-        assert "was recorded elsewhere" in done.stderr
+        assert "does not change the folder that its tape names" in done.stderr
 
 
 def test_an_archive_that_is_not_a_bundle_is_refused(project: Project, tmp_path: Path) -> None:

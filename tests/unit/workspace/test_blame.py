@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.unit.workspace.conftest import Session
 
+from playhead.errors import TapeDamaged
 from playhead.story.files.file_steps import FileStep
 from playhead.story.files.line_origins import LineOrigins
 
@@ -133,6 +134,37 @@ def test_blame_names_the_right_step_of_at_least_98_lines_in_100_and_no_wrong_one
                 wrong.append((name, one.number, text, f"written by {writer}, not {possible}"))
     assert not wrong
     assert found["right"] >= 0.98 * found.total()
+
+
+def test_a_file_that_replaces_another_keeps_its_origins(session: Session) -> None:
+    session.call("printf 'a1\\na2\\na3\\n' > a.txt")
+    session.call("printf 'b1\\nb2\\nb3\\n' > b.txt")
+    # The two exchange their names, in a step that writes a file of the same size.
+    session.call("mv a.txt t; mv b.txt a.txt; mv t b.txt; printf 'c1\\nc2\\nc3\\n' > c.txt")
+    session.call("printf 'd1\\nd2\\n' > d.txt; cp src/m1.py m1.py")
+    session.call("mv d.txt c.txt; mv m1.py src/m2.py; mv src/m3.py src/m4.py")
+    history = session.stop()
+    steps = [FileStep(effect=one, calls=(), after=None, llm=None) for one in history.effects]
+    origins = LineOrigins(history, steps)
+    found = {
+        name: [_number(one.step) for one in origins.blame(name)]
+        for name in (b"a.txt", b"b.txt", b"c.txt")
+    }
+    assert found == {b"a.txt": [2, 2, 2], b"b.txt": [1, 1, 1], b"c.txt": [4, 4]}
+    # A copy is written by the step that made it; a tracked file was there before the run.
+    assert {_number(one.step) for one in origins.blame(b"src/m2.py")} == {4}
+    assert {_number(one.step) for one in origins.blame(b"src/m4.py")} == {0}
+
+
+def test_blame_refuses_a_tape_that_changes_a_file_which_was_never_there(session: Session) -> None:
+    session.call("echo one > new.txt")
+    session.call("echo two >> new.txt")
+    history = session.stop()
+    steps = [FileStep(effect=one, calls=(), after=None, llm=None) for one in history.effects]
+    lines = LineOrigins(history, steps).blame(b"new.txt")
+    assert [one.text for one in lines] == ["one", "two"]
+    with pytest.raises(TapeDamaged, match="contradicts itself"):
+        LineOrigins(history, steps[1:]).blame(b"new.txt")
 
 
 def _number(step: FileStep | None) -> int:

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import pwd
+import random
+import shutil
 import socket
 import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.unit.workspace.conftest import Session, fingerprint
 
 from playhead.errors import StoreError, TapeDamaged, UsageError
+from playhead.host import native_core
+from playhead.story import tell
+from playhead.tape.care.verify import verify
 from playhead.tape.reader import Tape
-from playhead.workspace import taping
+from playhead.views.text.story import foot_of
+from playhead.workspace import known_files, taping
 from playhead.workspace.blobs import packs
 from playhead.workspace.blobs.packs import apply_delta, encode_delta
 from playhead.workspace.blobs.pool import Pool, PoolWriter
-from playhead.workspace.chosen_files import why_refused
+from playhead.workspace.chosen_files import LARGEST_IGNORED, why_refused
 from playhead.workspace.folder_compare import compare_folder
-from playhead.workspace.history import read_history
+from playhead.workspace.history import apply_changes, read_history
 from playhead.workspace.restore import apply_effects, restore_tree
-from playhead.workspace.snapshot import StatIndex, take_snapshot
+from playhead.workspace.snapshot import save_known, take_snapshot
 from playhead.workspace.taping import open_workspaces
-from playhead.workspace.tree_listing import FileEntry, decode_listing, encode_listing
+from playhead.workspace.tree_listing import FileEntry, decode_listing, encode_listing, shown
+from playhead.workspace.watch import watcher
 
 
 def restored(session: Session, target: Path) -> dict[bytes, tuple[int, bytes]]:
@@ -126,6 +135,53 @@ def test_a_write_through_another_link_is_seen_under_both_names(session: Session)
     assert history.content(tree[b"a.txt"]) == b"one\ntwo\n" == history.content(tree[b"b.txt"])
 
 
+def test_a_change_under_one_name_of_a_file_is_a_change_of_all_its_names(session: Session) -> None:
+    # The first name had no second one at the start of the run.
+    names, expected = (b"notes.txt", b"linked.txt"), list[set[tuple[int, bytes]]]()
+    for script in (
+        "ln notes.txt linked.txt; echo one >> linked.txt",
+        "chmod 600 notes.txt",
+        "echo two >> notes.txt; ln notes.txt third.txt; echo three >> third.txt; rm third.txt",
+        "echo four >> linked.txt; rm linked.txt",
+    ):
+        session.call(script)
+        found = fingerprint(session.folder)
+        expected.append({found[name] for name in names if name in found})
+    history = session.stop()
+    tree, states = dict(history.start()), dict[str, set[tuple[int, bytes]]]()
+    for effect in history.effects:
+        apply_changes(tree, effect.changes)
+        shown = [tree[name] for name in names if name in tree]
+        states[effect.calls[0]] = {(one.mode, history.content(one)) for one in shown}
+    assert list(states.values()) == expected
+    assert expected[3] == {(0o100600, b"one\ntwo\nthree\nfour\n")}
+
+
+def test_a_large_file_that_a_killed_recorder_did_not_store_is_a_counted_loss(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = PoolWriter.put
+
+    def put_small(writer: PoolWriter, content: bytes, base: str | None = None) -> str:
+        if len(content) == 2_000_001:
+            raise RuntimeError("the recorder ends here")
+        return put(writer, content, base)
+
+    monkeypatch.setattr(PoolWriter, "put", put_small)
+    monkeypatch.setattr(watcher, "_QUIET_S", 1000)  # files are stored at the marks of calls alone
+    session.call("head -c 2000000 /dev/zero > stored.bin")
+    session.call("head -c 2000001 /dev/zero > lost.bin; echo small > small.txt")
+    history = session.stop()
+    assert {b"stored.bin", b"small.txt"} <= history.at(None).keys()
+    assert b"lost.bin" not in history.at(None)
+    assert history.gaps == 1
+    assert verify(session.recorder.run).lost_file_changes == 1
+    story = tell(Tape(session.recorder.run))
+    assert story.lost_file_changes == 1
+    foot = [one.plain for one in foot_of(story, 80)]
+    assert "! 1 change of a file could not be recorded" in foot
+
+
 def test_ten_thousand_files_at_once_are_all_recorded(session: Session) -> None:
     folder = "mkdir $d; for f in $(seq 100); do echo $f > $d/$f; done"
     script = f"mkdir many; cd many; for d in $(seq 100); do {folder}; done"
@@ -154,10 +210,109 @@ def test_a_second_snapshot_stores_next_to_nothing(project: Path, tmp_path: Path)
         pool = Pool(home)
         writer = PoolWriter(pool, name)
         snapshot, state = take_snapshot(str(project), pool, writer)
-        StatIndex(pool, state.root).save(state)
+        save_known(pool, state)
         writer.close()
         assert writer.stored < most
         assert snapshot.entries == len(state.entries)
+
+
+def test_a_folder_with_old_times_is_not_listed_again_and_nothing_in_it_is_missed(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, listed = tmp_path / "home", list[str]()
+    scandir = os.scandir
+
+    def scan(path: bytes) -> object:
+        listed.append(os.path.relpath(os.fsdecode(path), project))
+        return scandir(path)
+
+    def snapshot(name: str) -> set[bytes]:
+        listed.clear()
+        pool = Pool(home)
+        writer = PoolWriter(pool, name)
+        taken, state = take_snapshot(str(project), pool, writer)
+        save_known(pool, state)
+        writer.close()
+        assert state.entries == decode_listing(pool.read(taken.tree))
+        return set(state.entries)
+
+    for name in ("old", "left"):
+        (project / name / "deep").mkdir(parents=True)
+        (project / name / "one.txt").write_text("one")
+        (project / name / "deep" / "two.txt").write_text("two")
+    os.mkfifo(project / "left" / "pipe")
+    before = snapshot("r1")  # the folders are too new to be trusted
+    monkeypatch.setattr(known_files, "RACY_NS", -(10**18))
+    snapshot("r2")
+    monkeypatch.setattr(os, "scandir", scan)
+    assert snapshot("r3") == before
+    # A folder with a file that was left out is listed: the file is named in every run.
+    assert "left" in listed
+    assert not {"old", "old/deep", "left/deep"} & set(listed)
+    (project / "old" / "deep" / "two.txt").write_text("changed without a change of the folder")
+    (project / "left" / "deep" / "new.txt").write_text("new")
+    assert snapshot("r4") == before | {b"left/deep/new.txt"}
+    assert "left/deep" in listed
+    assert "old/deep" not in listed
+    (project / "old" / "one.txt").rename(project / "old" / "two.txt")
+    assert snapshot("r5") - before == {b"left/deep/new.txt", b"old/two.txt"}
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_a_snapshot_with_a_cache_is_the_same_as_one_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_native: bool
+) -> None:
+    folder, chance, ticks = tmp_path / "p", random.Random(5), itertools.count(10**18, 10**9)
+    monkeypatch.setattr(known_files, "RACY_NS", -(10**19))
+    native_core.load()
+    if not is_native:
+        monkeypatch.setattr(native_core, "core", None)
+
+    def touch(path: Path) -> None:
+        """Give a path a time of its own: clocks of file systems may be slower than this test."""
+        for one in (path, path.parent):
+            with suppress(FileNotFoundError):
+                os.utime(one, ns=(0, next(ticks)), follow_symlinks=False)
+
+    def change(number: int) -> None:
+        places = [folder, *(one for one in sorted(folder.rglob("*")) if one.is_dir())]
+        path = chance.choice(places) / f"f{chance.randrange(4)}"
+        kind, is_new = chance.randrange(8), not os.path.lexists(path)
+        is_folder = path.is_dir() and not path.is_symlink()
+        if kind == 0:
+            shutil.rmtree(path) if is_folder else path.unlink(missing_ok=True)
+        elif kind == 1 and is_new:
+            path.mkdir()
+        elif kind == 2 and not is_new and not path.is_symlink():
+            path.chmod(chance.choice((0o700, 0o755)))
+        elif kind == 3 and is_new:
+            path.symlink_to("f1")
+        elif kind == 4 and is_new:
+            files = [one for one in places[-1].iterdir() if one.is_file()]
+            os.link(files[0], path) if files else path.write_text("own")
+        elif not is_folder and not path.is_symlink():
+            path.write_text("x" * (number if kind < 7 else LARGEST_IGNORED + number))
+        touch(path)
+
+    def snapshot(home: Path, excluded: tuple[str, ...]) -> tuple[object, ...]:
+        pool = Pool(home)
+        writer = PoolWriter(pool, "r")
+        taken, state = take_snapshot(str(folder), pool, writer, excluded=excluded)
+        save_known(pool, state)
+        writer.close()
+        assert state.entries == decode_listing(pool.read(taken.tree))
+        return state.entries, state.stamps, state.links, taken.left_out, taken.bytes
+
+    (folder / ".git").mkdir(parents=True)
+    for number in range(1, 26):
+        for _ in range(3):
+            change(number)
+        if number % 8 == 0:
+            (folder / ".gitignore").write_text(f"f{number // 8}\n")
+            touch(folder / ".gitignore")
+        excluded = (str(folder / "f0"),) if number % 5 == 0 else ()
+        cached = snapshot(tmp_path / "home", excluded)
+        assert cached == snapshot(tmp_path / f"fresh{number}", excluded)
 
 
 def test_an_open_database_comes_back_whole(project: Path, tmp_path: Path) -> None:
@@ -298,6 +453,37 @@ def test_unreadable_files_are_named_and_the_rest_is_recorded() -> None:
     ]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_folder_that_becomes_readable_is_recorded_with_its_files() -> None:
+    nobody = pwd.getpwnam("nobody").pw_uid
+    with tempfile.TemporaryDirectory() as name:
+        folder, home = Path(name) / "p", Path(name) / "h"
+        (folder / "locked").mkdir(parents=True)
+        (folder / "locked" / "kept.txt").write_text("kept")
+        home.mkdir()
+        for one in (Path(name), folder, home, folder / "locked", folder / "locked" / "kept.txt"):
+            os.chown(one, nobody, -1)
+        (folder / "locked").chmod(0)
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setuid(nobody)
+                session = Session(home, folder)
+                session.call("chmod 755 locked")
+                session.call("echo new > locked/new.txt")
+                history = session.stop()
+                told = [[shown(c.path) for c in one.changes] for one in history.effects]
+                os.write(write, json.dumps(told).encode())
+            finally:
+                os._exit(0)
+        os.close(write)
+        with open(read, "rb") as pipe:
+            told = json.loads(pipe.read())
+        os.waitpid(child, 0)
+    assert told == [["locked", "locked/kept.txt"], ["locked/new.txt"]]
+
+
 def test_a_huge_file_is_named_and_not_read(project: Path, tmp_path: Path) -> None:
     with (project / "huge.bin").open("wb") as file:
         file.truncate(1 << 30)
@@ -311,6 +497,8 @@ def test_a_huge_file_is_named_and_not_read(project: Path, tmp_path: Path) -> Non
 
 def test_a_full_disk_is_a_counted_gap(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     session.call("echo 1 > before.txt")
+    # Content is stored after the call has ended, and before the next one starts.
+    session.call("true")
 
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -318,9 +506,11 @@ def test_a_full_disk_is_a_counted_gap(session: Session, monkeypatch: pytest.Monk
     with monkeypatch.context() as full:
         full.setattr(packs.PackWriter, "add", refuse)
         session.call("echo 2 > during.txt")
+        session.call("true")
     session.call("echo 3 > after.txt")
     history = session.stop()
     tree = history.at(None)
+    assert not tree[b"during.txt"].is_stored
     assert history.content(tree[b"before.txt"]) == b"1\n"
     assert history.content(tree[b"after.txt"]) == b"3\n"
     assert history.gaps == 1

@@ -45,6 +45,11 @@ def make_private(folder: str) -> None:
         os.mkdir(folder, 0o700)
 
 
+def is_digest(name: str) -> bool:
+    """Return whether a name from a tape can be that of a blob. Others may be paths to any file of the user."""
+    return len(name) == 64 and all(one in "0123456789abcdef" for one in name)
+
+
 class Pool:
     """All blobs of a store, for reading; `writer` adds to them."""
 
@@ -59,7 +64,7 @@ class Pool:
 
     def loose(self, digest: str) -> str:
         """Return the path that a large blob has, or would have."""
-        if len(digest) != 64 or not all(one in "0123456789abcdef" for one in digest):
+        if not is_digest(digest):
             raise TapeDamaged(f"A blob is named {digest[:80]!r}; expected 64 hexadecimal digits.")
         return os.path.join(self.folder, digest[:2], digest)
 

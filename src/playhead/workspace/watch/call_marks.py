@@ -6,7 +6,8 @@ changes have one exact order, for 20 µs. The link's target is the address of a 
 waits until the changes so far are stored: otherwise the next call might overwrite them.
 
 Other kinds of marks have a path as their target. `OWN` and the kinds beside it: the program's own code is about to
-change this file. `OUTSIDE`: the program is about to write this file, which no workspace has.
+change this file. `OUTSIDE`: the program is about to write this file, which no workspace has. `READ`: the program is
+about to read such a file, and a call may have written it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 from _thread import get_native_id
 from itertools import count
 
-from playhead.clock import mono_ns, sleep
+from playhead.clock import mono_ns, sleep, wall_ns
 from playhead.host.later import Later
 
 TYPE_CHECKING = False
@@ -32,8 +33,8 @@ FOLDER = "marks"
 START, END, MOMENT, APPLY, FINISH = "S", "E", "M", "A", "F"
 # The program opens a file or a database, moves a file or a folder, or changes a path by another system call.
 OWN, OWN_DATABASE, OWN_MOVE, OWN_AT_ONCE = "W", "D", "N", "V"
-OUTSIDE = "O"
-ABOUT_PATHS = frozenset({OWN, OWN_DATABASE, OWN_MOVE, OWN_AT_ONCE, OUTSIDE})
+OUTSIDE, READ = "O", "R"
+ABOUT_PATHS = frozenset({OWN, OWN_DATABASE, OWN_MOVE, OWN_AT_ONCE, OUTSIDE, READ})
 # In a replay: a list of the taped calls that changed files.
 SERVED = "served"
 # In a replay: a list of those among them whose changes may be those of a call of another process.
@@ -48,12 +49,17 @@ NO_ANSWER = "-"
 _AVERAGE_S = 0.04
 _MOST_SAVED_S = 2.0
 _LONGEST_S = 1.0
+# How long a live call of a fork waits. Nothing waits for a fork as it does for an agent, and its files are found by
+# scanning: a change before the first scan would count as one of the program's own code.
+_LONGEST_LIVE_S = 5.0
 # How long a program waits before it opens a file elsewhere, once per file.
 _LONGEST_COPYING_S = 1.0
 # After this many missed answers in a row the watcher counts as gone or busy: marks no longer wait, except for one now
 # and then that checks whether the watcher is back.
 _MOST_MISSES = 5
 _NEXT_TRY_NS = 1_000_000_000
+# File systems take their times from a clock that is up to 10 ms late.
+_LATE_NS = 20_000_000
 
 
 class OpenMark:
@@ -85,8 +91,19 @@ class CallMarks:
         self._saved_s = _MOST_SAVED_S
         # The lists of a replay, by name.
         self._lists: dict[str, frozenset[str]] = {}
+        self._is_replay: bool | None = None
         self._covered: tuple[list[str], list[str]] | None = None
         self._numbers = count()
+        # By the wall clock, like the times of files: when the first call started, and when the last one ended. No call:
+        # 0.
+        self._first_start_ns = self._last_end_ns = 0
+        self._open_calls = 0
+
+    def may_be_written_by_call(self, changed_ns: int) -> bool:
+        """Return whether a file that changed at this time may have been written by a call of this process."""
+        if self._inner or not self._first_start_ns or changed_ns < self._first_start_ns - _LATE_NS:
+            return False
+        return bool(self._open_calls) or changed_ns <= self._last_end_ns + _LATE_NS
 
     def note_own(self, path: str, kind: str = OWN) -> None:
         """Announce that the program's own code is about to change a file.
@@ -105,7 +122,16 @@ class CallMarks:
         """Announce that a file outside the workspaces is about to be written. Return whether its content is stored
         now.
         """
-        name = self._numbered(OUTSIDE)
+        return self._announce(OUTSIDE, path)
+
+    def note_read(self, path: str) -> bool:
+        """Announce that a file outside the workspaces is about to be read. Return whether the watcher has looked at
+        it.
+        """
+        return self._announce(READ, path)
+
+    def _announce(self, kind: str, path: str) -> bool:
+        name = self._numbered(kind)
         if self._is_given_up():
             return False
         try:
@@ -136,9 +162,11 @@ class CallMarks:
             inside.startswith(one) for one in left_out
         )
 
-    def serve(self, call: object) -> None:
-        """Mark that a taped call is answered. Return when the files are as the call left them."""
-        self._apply(APPLY, SERVED, call)
+    def serve(self, call: object, ref: str = NO_ANSWER) -> None:
+        """Mark that a taped call is answered. Return when the files are as the call left them. `ref` is the same call
+        in this run.
+        """
+        self._apply(APPLY, SERVED, call, ref)
 
     def finish(self, call: object) -> None:
         """Mark that a taped call has ended. Return when the files have the changes that it shares with other
@@ -146,7 +174,7 @@ class CallMarks:
         """
         self._apply(FINISH, SHARED, call)
 
-    def _apply(self, kind: str, listed: str, call: object) -> None:
+    def _apply(self, kind: str, listed: str, call: object, target: str = NO_ANSWER) -> None:
         if listed not in self._lists:
             try:
                 with open(f"{self._folder}/{listed}", encoding="utf-8") as file:
@@ -157,7 +185,7 @@ class CallMarks:
             return
         name = f"{self._folder}/{kind}.{mono_ns()}.{call}"
         try:
-            os.symlink(NO_ANSWER, name)
+            os.symlink(target, name)
         except OSError:
             return
         _wait_until_gone(name, _LONGEST_APPLYING_S)
@@ -174,9 +202,13 @@ class CallMarks:
         return None
 
     def start(self, call: str) -> None:
+        self._open_calls += 1
+        self._first_start_ns = self._first_start_ns or wall_ns()
         self._put(START, call, wait=True)
 
     def end(self, call: str) -> None:
+        self._open_calls -= 1
+        self._last_end_ns = wall_ns()
         self._put(END, call, wait=True)
 
     def moment(self, call: str) -> None:
@@ -193,7 +225,7 @@ class CallMarks:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
                 # With an empty name, the kernel chooses an address outside the file system (Linux).
                 line.bind("")
-                line.settimeout(min(_AVERAGE_S + self._saved_s, _LONGEST_S))
+                line.settimeout(self._longest_wait())
                 os.symlink(line.getsockname()[1:].decode(), name)
                 try:
                     line.recv(1)
@@ -204,6 +236,11 @@ class CallMarks:
             self._saved_s = max(0.0, min(self._saved_s + unused, _MOST_SAVED_S))
         except (OSError, ValueError):
             return  # a full disk, no descriptors left, a platform without such sockets
+
+    def _longest_wait(self) -> float:
+        if self._is_replay is None:
+            self._is_replay = os.path.exists(f"{self._folder}/{SERVED}")
+        return _LONGEST_LIVE_S if self._is_replay else min(_AVERAGE_S + self._saved_s, _LONGEST_S)
 
     def _miss(self) -> None:
         self._misses += 1

@@ -12,12 +12,11 @@ a file may be closed while its last change is still in the queue.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from playhead.workspace.blobs.stable_read import is_database, open_file
-from playhead.workspace.open_files import open_count, positions
-from playhead.workspace.tree_listing import Change
+from playhead.workspace.scratch.open_files import open_count, positions
 from playhead.workspace.watch import call_marks, inotify
 
 # SQLite changes these together with the file that the program opened.
@@ -81,19 +80,18 @@ class OwnWrites:
             if not self._is_open(path, one):
                 self._end(path, one)
 
-    def among(self, changes: Iterable[Change], pids: Iterable[int]) -> frozenset[bytes]:
+    def among(self, sizes: Mapping[bytes, int], pids: Iterable[int]) -> frozenset[bytes]:
         """Return the changed paths that the program's own code wrote, as opposed to the calls that were open.
 
-        `pids` are the processes of the program. If one of them has kept a file open and has written to its end, the
-        file is the program's own: a log. If a call wrote last, the program's position is before the end.
+        `sizes` are the sizes of the changed files; 0 for a deleted one. `pids` are the processes of the program. If one
+        of them has kept a file open and has written to its end, the file is the program's own: a log. If a call wrote
+        last, the program's position is before the end.
         """
-        sizes = {
-            self._prefix + one.path: 0 if one.after is None else one.after.size for one in changes
-        }
+        full_sizes = {self._prefix + path: size for path, size in sizes.items()}
         known = {one.pid for each in self._pending.values() for one in each}
-        reached = positions({*pids, *known}, sizes)
+        reached = positions({*pids, *known}, full_sizes)
         found = set()
-        for full, size in sizes.items():
+        for full, size in full_sizes.items():
             path = full[len(self._prefix) :]
             position = reached.get(full)
             is_fresh = any(one.is_fresh for one in self._pending.get(path, ()))

@@ -23,15 +23,18 @@ from playhead.encoding.values import safe_str
 from playhead.recording import lanes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
-from playhead.workspace.chosen_files import MOST_NAMED, LeftOut
+from playhead.workspace.chosen_files import LeftOut
 from playhead.workspace.snapshot import WorkspaceState
-from playhead.workspace.tree_listing import Change, encode_changes, shown
+from playhead.workspace.tree_listing import Change
 from playhead.workspace.watch import call_marks as marks
 from playhead.workspace.watch import inotify
+from playhead.workspace.watch.effect_events import ChangeOrigin, effect_events, state_event
 from playhead.workspace.watch.effects import Effects
-from playhead.workspace.watch.inotify import FileEvent, Inotify, is_silent, parse_events
+from playhead.workspace.watch.inotify import FileEvent, parse_events
+from playhead.workspace.watch.late_files import CallTimes, OutsideWatch, older_folder
 from playhead.workspace.watch.open_calls import OpenCalls, pid_of
 from playhead.workspace.watch.own_writes import Announcement
+from playhead.workspace.watch.watch_queue import WatchQueue
 
 # After this time without a mark, the changes so far are stored: during a long call, or in the agent's own code.
 _QUIET_S = 0.25
@@ -39,66 +42,6 @@ _QUIET_S = 0.25
 _SCAN_SHARE = 10
 # Files outside the workspaces are numbered from here.
 FIRST_OUTSIDE = 1000
-# Maximum number of changes in one event on the tape.
-_MOST_CHANGES = 2_000
-
-
-class WatchQueue:
-    """The watches of one run, including the one on its folder of marks."""
-
-    def __init__(self, folder: bytes) -> None:
-        self.marks = os.path.join(folder, os.fsencode(marks.FOLDER))
-        os.mkdir(self.marks, 0o700)
-        # The number of a watch → workspaces that have this folder: (number, path in it).
-        self.places: dict[int, set[tuple[int, bytes]]] = {}
-        self.why_scan: str | None = None
-        self.events = Inotify()
-        self._marks_watch = self.events.add(self.marks)
-
-    def is_mark(self, event: FileEvent) -> bool:
-        return event.watch == self._marks_watch
-
-    def watch(self, number: int, root: bytes, folder: bytes) -> None:
-        """Watch a folder of a workspace. If that fails, changes are found by scanning."""
-        if self.why_scan is not None:
-            return
-        try:
-            watch = self.events.add(os.path.join(root, folder))
-            self.places.setdefault(watch, set()).add((number, folder))
-        except FileNotFoundError:
-            return
-        except PermissionError:
-            return  # it is unreadable, and the snapshot has named it
-        except OSError as error:
-            self.why_scan = safe_str(error)
-
-    def check(self, root: bytes) -> None:
-        if is_silent(root):
-            self.why_scan = "the file system reports no changes"
-
-    def drop(self, number: int) -> None:
-        """Forget a workspace that could not be recorded: its watches stay, but their events are ignored."""
-        for watch, places in list(self.places.items()):
-            self.places[watch] = {one for one in places if one[0] != number}
-
-    def forget(self, number: int, folder: bytes) -> None:
-        """Forget a folder that was moved or deleted: events of its watches are ignored until it is found again."""
-        prefix = folder + b"/"
-        for watch, places in list(self.places.items()):
-            gone = {
-                (one, path)
-                for one, path in places
-                if one == number and (path == folder or path.startswith(prefix))
-            }
-            if gone:
-                self.places[watch] = places - gone
-
-    def close(self) -> None:
-        self.events.close()
-        with suppress(OSError):
-            for name in os.listdir(self.marks):
-                os.unlink(os.path.join(self.marks, name))
-            os.rmdir(self.marks)
 
 
 class Watcher:
@@ -110,11 +53,12 @@ class Watcher:
         watches: WatchQueue,
         recorder: Recorder,
         *,
-        outside: Callable[[bytes, int], WorkspaceState | None] | None = None,
+        outside: Callable[[OutsideWatch], WorkspaceState | None] = lambda _: None,
     ) -> None:
-        """`outside` takes a snapshot of a file that is in no workspace, under its own number."""
+        """`outside` puts the start of a file that is in no workspace on the tape. None: that is not possible."""
         self._all = dict(enumerate(map(Effects, states)))
         self._outside = outside
+        self._times = CallTimes()
         self._taken_in: set[bytes] = set()
         self._watches = watches
         self._recorder = recorder
@@ -124,6 +68,8 @@ class Watcher:
         self._group: set[str] = set()
         self._last_ended: str | None = None
         self._gaps = 0
+        # Whether changes are announced on the tape and not stored yet.
+        self._is_pending = False
         self._scan_next = watches.why_scan is not None
         self._scanned_ns = self._scan_took_ns = 0
         self._wake, self._woken = os.pipe()
@@ -170,6 +116,10 @@ class Watcher:
                 return
 
     def _work(self) -> None:
+        for one in self._all.values():
+            # Parsing git's index takes 100 ms in a large repository: now, while the command starts, and not when a
+            # process waits for its first change.
+            _ = one.state.selection.tracked
         is_ended = False
         until = clock.mono_ns()
         while not is_ended:
@@ -227,17 +177,26 @@ class Watcher:
             effects.note_below(path)
         elif effects.state.selection.why_not_folder(path) is None:
             effects.note(path, event.mask)
-            if event.mask & (inotify.CREATE | inotify.MOVED_TO):
+            if (
+                event.mask & (inotify.CREATE | inotify.MOVED_TO)
+                or (number, path) in self._watches.unreadable
+            ):
                 self._enter(number, path)
 
     def _enter(self, number: int, folder: bytes) -> None:
         """Watch a new folder. Files that were created in it before it was watched are found by listing it."""
         effects = self._all[number]
-        root = effects.state.root
+        root, unreadable = effects.state.root, list[LeftOut]()
+        self._watches.unreadable.discard((number, folder))
         for path, _ in effects.state.selection.walk(
-            folder, entering=lambda one: self._watches.watch(number, root, one)
+            folder,
+            entering=lambda one: self._watches.watch(number, root, one),
+            left_out=unreadable.append,
         ):
             effects.note(path, inotify.CREATE)
+        effects.state.capture.left_out += [
+            one for one in unreadable if one.why.startswith("unreadable")
+        ]
 
     def _mark(self, name: bytes) -> None:
         """Handle the start or end of a call: the changes so far belong to the calls that were open."""
@@ -248,39 +207,56 @@ class Watcher:
             self._heed_path(kind, os.path.join(self._watches.marks, name), call, int(thread or "0"))
             return
         path = os.path.join(self._watches.marks, name)
-        answer = self._answer_once(path)
+        answer = self._answer_once(path, int(moment))
         if thread and kind != marks.MOMENT:
             for effects in self._all.values():
                 effects.own.pass_by(int(thread))
         is_settled = not self._scans or self._may_scan()
+        origin = self._origin(int(moment), before=None if kind == marks.END else call)
         if is_settled:
             if self._scans:
                 self._scan()
-            self._settle(int(moment), before=None if kind == marks.END else call, long=answer)
+            self._look(origin, answer)
         self._open.end_killed()
         if kind == marks.START:
             self._open.start(call)
+            self._times.start(call, int(moment))
             self._group.add(call)
         elif kind == marks.END:
             self._open.end(call)
+            self._times.end(call, int(moment))
             self._last_ended = call
         if is_settled:
             self._group = self._open.names
+            self._store(origin, answer)
+            answer()
+            self._store_rest(origin)
         answer()
         with suppress(OSError):
             os.unlink(path)
 
-    def _answer_once(self, mark: bytes) -> Callable[[], None]:
-        """Return a function that lets the process that waits at a mark continue."""
+    def _answer_once(self, mark: bytes, moment: int) -> Callable[[], None]:
+        """Return a function that lets the process that waits at a mark continue. Changes that are not stored by then
+        are announced on the tape: if this recorder is killed before it has stored them, the announcement counts them.
+        """
         waiting = [mark]
 
         def answer() -> None:
             with suppress(OSError, IndexError):
                 address = os.readlink(waiting.pop())
                 if address != marks.NO_ANSWER.encode():
+                    self._announce_pending(moment)
                     self._line.sendto(b".", b"\0" + address)
 
         return answer
+
+    def _announce_pending(self, moment: int) -> None:
+        if pending := sum(one.unstored for one in self._all.values()):
+            self._is_pending = True
+            self._append_state(moment, pending=pending)
+
+    def _append_state(self, moment: int, **state: int) -> None:
+        self._recorder.append(NewEvent(events.FILES, state_event(moment, **state), redacted=True))
 
     def _heed_path(self, kind: str, mark: bytes, sender: str, thread: int) -> None:
         """Handle a mark that points to a file: a process is about to change it."""
@@ -288,6 +264,8 @@ class Watcher:
             path = os.readlink(mark)
             if kind == marks.OUTSIDE:
                 self._take_in(path)
+            elif kind == marks.READ:
+                self._take_in_late(path)
             else:
                 pid = int(sender.partition(".")[0])
                 for effects in self._all.values():
@@ -299,14 +277,38 @@ class Watcher:
         """Store a file outside the workspaces that is about to be written: its current content is the start of its
         history.
         """
-        if self._outside is None or path in self._taken_in:
-            return  # another process of the run has written it already
+        if path not in self._taken_in:
+            self._watch_outside(path, is_late=False)
+
+    def _take_in_late(self, path: bytes) -> None:
+        """Store a file outside the workspaces that is about to be read, as changed by the call that wrote it."""
+        calls = self._times.at(os.stat(path).st_ctime_ns)
+        if not calls or path in self._taken_in:
+            return
+        file = self._watch_outside(path, is_late=True)
+        if (effects := self._all.get(file.number)) is None:
+            return
+        effects.note(file.name, inotify.CREATE)
+        effects.look()
+        until = max(one.ended_mono for one in calls)
+        origin = ChangeOrigin([one.call for one in calls], None, None, until, {})
+        self._record(file.number, effects.store(), origin)
+
+    def _watch_outside(self, path: bytes, *, is_late: bool) -> OutsideWatch:
         self._taken_in.add(path)
         number = FIRST_OUTSIDE + sum(one >= FIRST_OUTSIDE for one in self._all)
-        self._watches.watch(number, os.path.dirname(path), b"")
-        state = self._outside(path, number)
-        if state is not None:
+        # The program, or a call, creates the other folders in a replay as well, and may rely on their absence.
+        began = self._times.began
+        folder = older_folder(path, began)
+        name = os.path.relpath(path, folder)
+        self._watches.watch(number, folder, os.path.dirname(name))
+        file = OutsideWatch(number, folder, name, began, is_late)
+        state = self._outside(file)
+        if state is None:
+            self._watches.drop(number)
+        else:
             self._all[number] = Effects(state)
+        return file
 
     def _may_scan(self) -> bool:
         """Return whether to scan now. A scan of a large folder takes long: then several calls share one."""
@@ -323,39 +325,55 @@ class Watcher:
         self._scan_took_ns = self._scanned_ns - started
         self._scan_next = False
 
-    def _settle(
-        self,
-        until: int,
-        before: str | None = None,
-        long: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Store the changes and put them on the tape: blobs first, then the event that names them.
+    def _origin(self, until: int, before: str | None = None) -> ChangeOrigin:
+        """Return the origin of the changes so far. `before` is the call that starts now."""
+        return ChangeOrigin(sorted(self._group), self._last_ended, before, until, {})
 
-        `before` is the call that starts now. `long` is called if this takes longer than a process should wait.
+    def _settle(self, until: int) -> None:
+        """Store the changes so far, for which no process waits."""
+        origin = self._origin(until)
+        self._look(origin)
+        self._store_rest(origin)
+
+    def _look(self, origin: ChangeOrigin, long: Callable[[], None] = lambda: None) -> None:
+        """Read the changed files, and find out which of them the program's own code has written.
+
+        `long` is called if this takes longer than a process should wait.
         """
-        calls = sorted(self._group)
+        pids = {pid_of(one) for one in origin.calls}
         for number, effects in self._all.items():
-            try:
-                changes = effects.settle(long)
-            except OSError as error:
-                self._recorder.warn(f"file changes are not recorded ({safe_str(error)}).")
-                self._gaps += len(effects.dirty)
-                effects.dirty.clear()
-                continue
+            effects.look(long)
+            # Now, because the positions of the program's open files change as soon as it continues.
+            if pids and effects.sizes:
+                origin.own[number] = effects.own.among(effects.sizes, pids)
+
+    def _store(self, origin: ChangeOrigin, long: Callable[[], None] | None = None) -> None:
+        """Store the files of `_look` and put the changes on the tape: blobs first, then the event that names them.
+
+        With `long`, only those that a process may wait for.
+        """
+        for number, effects in self._all.items():
+            changes = effects.store(long)
+            if effects.problem is not None:
+                why, effects.problem = safe_str(effects.problem), None
+                self._recorder.warn(f"file changes are not recorded ({why}).")
             self._gaps += effects.missed
             effects.missed = 0
-            if calls and changes:
-                own = effects.own.among(changes, {pid_of(one) for one in calls})
-                mine = [one for one in changes if one.path in own]
-                changes = [one for one in changes if one.path not in own]
-                if mine:
-                    self._record(number, mine, [], until, before)
-            effects.own.settle()
-            self._record(number, changes, calls, until, before)
+            own = origin.own.get(number, frozenset())
+            if mine := [one for one in changes if one.path in own]:
+                self._record(number, mine, origin._replace(calls=[]))
+            self._record(number, [one for one in changes if one.path not in own], origin)
 
-    def _record(
-        self, number: int, changes: list[Change], calls: list[str], until: int, before: str | None
-    ) -> None:
+    def _store_rest(self, origin: ChangeOrigin) -> None:
+        """Store the files that no process waits for. Then the attribution of the changes so far is finished."""
+        self._store(origin)
+        if self._is_pending:
+            self._is_pending = False
+            self._append_state(origin.until_ns, settled=True)
+        for effects in self._all.values():
+            effects.own.settle()
+
+    def _record(self, number: int, changes: list[Change], origin: ChangeOrigin) -> None:
         capture = self._all[number].state.capture
         if not (changes or self._gaps or capture.left_out):
             return
@@ -364,26 +382,12 @@ class Watcher:
         # Stored first: these files decide what a replay compares.
         exceeded = self._all[number].state.selection.take_exceeded()
         left_out = [*(LeftOut(one, "ignored") for one in exceeded), *left_out]
-        for start in range(0, max(1, len(changes)), _MOST_CHANGES):
-            data: dict[str, Any] = {
-                "workspace": number,
-                "calls": calls,
-                "until_ns": until,
-                "changes": encode_changes(changes[start : start + _MOST_CHANGES]),
-            }
-            if calls:
-                data["own_apart"] = True
-            if not calls and self._last_ended is not None:
-                data["after"] = self._last_ended
-            if not calls and before is not None:
-                data["before"] = before
-            if gaps:
-                data["gaps"], gaps = gaps, 0
-            if self._watches.why_scan is not None:
-                data["scanned"] = True
-            if left_out:
-                data["left_out"] = [
-                    {"path": shown(one.path), "why": one.why} for one in left_out[:MOST_NAMED]
-                ]
-                left_out = []
+        for data in effect_events(
+            number,
+            changes,
+            origin,
+            gaps=gaps,
+            left_out=left_out,
+            is_scanned=self._watches.why_scan is not None,
+        ):
             self._recorder.append(NewEvent(events.FILES, data, redacted=True))

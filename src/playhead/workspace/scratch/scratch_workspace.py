@@ -8,33 +8,32 @@ The given folder belongs to the replay: an overlay, whose changes vanish. The pr
 from __future__ import annotations
 
 import os
-import select
 import shutil
-import socket
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
-from playhead.clock import mono_ns
 from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError
 from playhead.workspace.blobs.stable_read import read_file
-from playhead.workspace.database_compare import is_database, same_rows
 from playhead.workspace.files_report import FilesReport
 from playhead.workspace.folder_compare import compare_folder, is_now
 from playhead.workspace.fork_result import ForkedFiles, forked_files
-from playhead.workspace.history import FileHistory, apply_changes
-from playhead.workspace.open_files import open_for_writing
+from playhead.workspace.history import FileEffect, FileHistory, apply_changes
 from playhead.workspace.restore import apply_effects
+from playhead.workspace.scratch.database_compare import is_database, same_rows
+from playhead.workspace.scratch.live_files import ScratchFolder
+from playhead.workspace.scratch.open_files import open_for_writing
 from playhead.workspace.tree_listing import Change, Tree, shown
-from playhead.workspace.watch import call_marks, inotify
-from playhead.workspace.watch.inotify import Inotify, parse_events
 
-# How long a served call that has ended waits for calls of other processes that were open at the same time, and how
-# often the timeout is checked.
-_LONGEST_PARTNERS_NS = 500_000_000
-_LOOK_MS = 20
+
+class MadeChanges(NamedTuple):
+    """Changes of a recorded effect that a replay has made in one workspace."""
+
+    number: int
+    effect: FileEffect
+    changes: tuple[Change, ...]
 
 
 class ScratchWorkspace:
@@ -56,7 +55,9 @@ class ScratchWorkspace:
         self._folder = folder
         self._excluded = excluded
         self._number = number
-        self._effects = [one for one in history.effects if one.workspace == number and one.changes]
+        self._effects = [
+            one for one in history.effects if one.workspace == number and one.all_changes
+        ]
         changed = {change.path for one in self._effects for change in one.changes}
         # A file that the run itself changed is data, whatever its name.
         self._code = code - changed
@@ -95,15 +96,38 @@ class ScratchWorkspace:
     def prepare(self, until: int | None = 0) -> None:
         """Restore the files of the start of the run, or of a later moment."""
         wanted = self._history.at(until, self._number)
-        back = []
-        for one in compare_folder(wanted, self._folder, self._excluded, only=self._only):
+        back, special = list[Change](), list[bytes]()
+        found = compare_folder(
+            wanted, self._folder, self._excluded, only=self._only, special=special.append
+        )
+        self._remove_special(special)
+        for one in found:
             if one.path in self._code:
                 self._code_differs.append(shown(one.path))
             else:
                 back.append(Change(one.path, one.after, one.before))
         self._unused_edits = self._edited(back)
-        self._apply(tuple(back))
+        self._apply((*back, *self._times_of(wanted)))
         self._kept_folders = self._folders_that_stay(back)
+
+    def _times_of(self, wanted: Tree) -> Iterator[Change]:
+        """Yield the files whose times a call of the run changed. Their times count; those of other files are not
+        restored, because an overlay copies a file to change its time.
+        """
+        for path in {one.path for effect in self._effects for one in effect.touched}:
+            if (entry := wanted.get(path)) is not None:
+                yield Change(path, entry, entry)
+
+    def _remove_special(self, paths: list[bytes]) -> None:
+        """Remove sockets, pipes and devices that the recorded run did not find: its program may create them again."""
+        start = next((one for one in self._history.starts if one.number == self._number), None)
+        named = () if start is None else start.left_out
+        if named is None:
+            return
+        for path in paths:
+            if shown(path) not in named:
+                with suppress(OSError):
+                    os.unlink(os.path.join(os.fsencode(self._folder), path))
 
     def _folders_that_stay(self, back: list[Change]) -> set[bytes]:
         """Return folders that are newer than the recording and have files that a snapshot leaves out.
@@ -141,37 +165,56 @@ class ScratchWorkspace:
         found.sort(key=lambda one: (one.before is None or one.after is None, one.path))
         return tuple(shown(one.path) for one in found)
 
-    def serve(self, call: str) -> None:
-        """Make the changes of a call that was answered from the tape."""
+    @property
+    def scratch_folder(self) -> ScratchFolder:
+        return ScratchFolder(
+            self._number,
+            self._root,
+            self._folder,
+            self._history.start(self._number),
+            self._excluded,
+            self._only,
+            frozenset({*self._code, *self._not_restored, *self._kept_folders}),
+        )
+
+    def serve(self, call: str) -> list[MadeChanges]:
+        """Make the changes of a call that was answered from the tape, and return them."""
         self._served.add(call)
         due = [one for one in self._waiting if self._served.issuperset(one[1].served_with)]
         if not due:
-            return
+            return []
         self._waiting = [one for one in self._waiting if one not in due]
         # The program writes to files that it has open (a database, a log) as it did during the recorded call. Newer
         # tapes have such changes in separate effects.
         is_known = all(effect.own_apart for _, effect in due)
         own = set() if is_known else open_for_writing(self._root)
-        for at, effect in due:
-            self._apply(tuple(self._to_apply(at, effect.changes, own)))
+        return [self._make(at, effect, effect.all_changes, own) for at, effect in due]
+
+    def _make(
+        self, at: int, effect: FileEffect, changes: Iterable[Change], own: set[bytes]
+    ) -> MadeChanges:
+        made = tuple(self._to_apply(at, changes, own))
+        self._apply(made)
+        return MadeChanges(self._number, effect, made)
 
     def awaits_partners(self, call: str) -> bool:
         """Return whether changes of a served call have not been made, because other calls share them."""
         return any(call in effect.served_with for _, effect in self._waiting)
 
-    def finish(self, call: str) -> None:
+    def finish(self, call: str) -> list[MadeChanges]:
         """Make the changes that an ended served call shares with calls that have not been served.
 
         Nothing orders the calls of different processes: the program may read now what this call wrote, and the other
         call may come much later. If a path is not in the state before the change, the change belongs to the other
         call, whose process is not that far yet: such a change waits for that call.
         """
-        root = os.fsencode(self._folder)
+        root, made = os.fsencode(self._folder), []
         for at, effect in self._waiting:
             if call in effect.served_with:
-                ready = [one for one in effect.changes if is_now(root, one.path, one.before)]
-                self._apply(tuple(self._to_apply(at, ready, set())))
+                ready = [one for one in effect.all_changes if is_now(root, one.path, one.before)]
+                made.append(self._make(at, effect, ready, set()))
                 self._early.update((at, one.path) for one in ready)
+        return made
 
     def _to_apply(self, at: int, changes: Iterable[Change], own: set[bytes]) -> Iterator[Change]:
         """Yield the changes of effect `at` that still have to be made. Concurrent calls may be answered in another
@@ -197,7 +240,7 @@ class ScratchWorkspace:
             return replace(report, why=self.problem)
         wanted = dict(self._history.start(self._number))
         for effect in self._effects:
-            apply_changes(wanted, effect.changes)
+            apply_changes(wanted, effect.all_changes)
         found = [
             shown(one.path)
             for one in compare_folder(wanted, self._folder, self._excluded, only=self._only)
@@ -258,91 +301,3 @@ def _is_as_left(change: Change, end: Tree) -> bool:
     """Return whether the current file is the one that the recorded run left behind."""
     left = end.get(change.path)
     return left is None if change.before is None else change.before.same_as(left)
-
-
-class EffectServer:
-    """Applies the changes of served calls when the replayed processes mark them. Runs in a thread of the launcher."""
-
-    def __init__(self, run: str, spaces: list[ScratchWorkspace]) -> None:
-        self._spaces = spaces
-        self._folder = os.path.join(run, call_marks.FOLDER)
-        os.mkdir(self._folder, 0o700)
-        # The marks of ended served calls that wait for others: name, call, and the time limit.
-        self._held: list[tuple[str, str, int]] = []
-        for name, calls in (
-            (call_marks.SERVED, {call for one in spaces for call in one.calls}),
-            (call_marks.SHARED, {call for one in spaces for call in one.shared_calls}),
-        ):
-            with open(os.path.join(self._folder, name), "w", encoding="utf-8") as file:
-                file.write("\n".join(sorted(calls)))
-        self._events = Inotify()
-        self._events.add(os.fsencode(self._folder))
-        self._wake, self._woken = os.pipe()
-        self._thread = threading.Thread(target=self._work, daemon=True, name="playhead-files")
-        self.reports: list[FilesReport] = []
-
-    def start(self, recorder: object) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        os.close(self._woken)
-        if self._thread.is_alive():
-            self._thread.join()
-        self._events.close()
-        os.close(self._wake)
-        with suppress(OSError):
-            for name in os.listdir(self._folder):
-                os.unlink(os.path.join(self._folder, name))
-            os.rmdir(self._folder)
-        self.reports = [one.report() for one in self._spaces]
-
-    def _work(self) -> None:
-        poll = select.poll()
-        poll.register(self._events.fd, select.POLLIN)
-        poll.register(self._wake, select.POLLIN)
-        while True:
-            ready = dict(poll.poll(_LOOK_MS if self._held else None))
-            for event in parse_events(self._events.read()):
-                if event.mask & inotify.CREATE and b"." in event.name:
-                    self._heed(os.fsdecode(event.name))
-            self._release()
-            if self._wake in ready:
-                return
-
-    def _answer(self, name: str) -> None:
-        with suppress(OSError):
-            address = os.readlink(os.path.join(self._folder, name))
-            if address != call_marks.NO_ANSWER:
-                with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
-                    line.sendto(b".", socket.MSG_DONTWAIT, b"\0" + os.fsencode(address))
-
-    def _heed(self, name: str) -> None:
-        kind, _, rest = name.partition(".")
-        if kind == call_marks.APPLY:
-            call = rest.partition(".")[2]
-            for one in self._spaces:
-                one.serve(call)
-        elif kind == call_marks.FINISH:
-            until = mono_ns() + _LONGEST_PARTNERS_NS
-            self._held.append((name, rest.partition(".")[2], until))
-            return
-        else:
-            self._answer(name)  # a live call starts or ends: nothing has to be stored for it
-        self._remove(name)
-
-    def _release(self) -> None:
-        """Let calls return that waited for others: those have been served, or did not come in time."""
-        held, self._held = self._held, []
-        for name, call, until in held:
-            sharing = [one for one in self._spaces if one.awaits_partners(call)]
-            if sharing and mono_ns() < until:
-                self._held.append((name, call, until))
-                continue
-            for one in sharing:
-                one.finish(call)
-            self._remove(name)
-
-    def _remove(self, name: str) -> None:
-        # The mark is removed when its changes are made: the process waits for the removal.
-        with suppress(OSError):
-            os.unlink(os.path.join(self._folder, name))

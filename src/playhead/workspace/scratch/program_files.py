@@ -1,24 +1,44 @@
 """Find the files of a workspace that belong to the replayed program, as opposed to its data.
 
 A replay runs the current code against the recorded files. So the program's own source is left as it is, and
-everything else is restored. Knows command lines and Python's import statements.
+everything else is restored. Knows command lines, `module:attribute` as servers take it, console scripts, and Python's
+import statements.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import re
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 
 # Programs that run the project's own code in ways that their command line does not show.
 _RUNNERS = frozenset(
     {
         *("uv", "poetry", "pdm", "hatch", "pipenv", "rye", "tox", "nox", "make", "just", "pytest"),
+        *(
+            "celery",
+            "chainlit",
+            "fastapi",
+            "flask",
+            "gunicorn",
+            "hypercorn",
+            "streamlit",
+            "uvicorn",
+        ),
         *("npm", "npx", "pnpm", "yarn", "bun", "deno", "node", "tsx", "cargo", "go"),
     }
 )
 _SOURCE = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".go", ".rs", ".toml", ".json", ".sh")
 _LARGEST = 1 << 20
+# `uvicorn package.app:make_app`.
+_ATTRIBUTE = re.compile(r"([\w./]+):\w[\w.]*(?:\(.*\))?")
+# Options with the name of a module: `celery -A tasks worker`, `flask --app web run`, `python -m agent`.
+_OPTIONS = frozenset({"-m", "-A", "--app"})
+# Options with the folder of the modules: `uvicorn --app-dir src`, `gunicorn --chdir web`.
+_FOLDERS = frozenset({"--app-dir", "--chdir", "--workdir", "--working-dir"})
+_CONSOLE_IMPORT = re.compile(rb"^(?:from|import) ([\w.]+)", re.MULTILINE)
 
 
 def program_files(
@@ -54,15 +74,41 @@ def program_files(
 
 def _named(command: Sequence[str], root: str, cwd: str, folder: str) -> Iterator[bytes]:
     """Files of the workspace that the command line names: scripts and modules."""
-    for at, word in enumerate(command):
+    bases = [cwd, os.path.join(root, "src")]
+    names = [] if "/" in command[0] else _console_imports(shutil.which(command[0]))
+    for word, following in zip(command, (*command[1:], ""), strict=True):
+        option, _, value = word.partition("=")
         inner = _inside(word, root, cwd)
         if inner is not None and os.path.isfile(os.path.join(folder, inner)):
             yield os.fsencode(inner)
-        if word == "-m" and at + 1 < len(command):
-            base = _inside(command[at + 1].replace(".", "/"), root, cwd)
+        if option in _FOLDERS:
+            bases.append(os.path.normpath(os.path.join(cwd, value or following)))
+        if option in _OPTIONS:
+            names.append((value or following).partition(":")[0])
+        elif found := _ATTRIBUTE.fullmatch(word):
+            names.append(found[1])
+    for base in bases:
+        for name in names:
+            module = _inside(name.removesuffix(".py").replace(".", "/"), root, base)
             for end in ("/__main__.py", ".py", "/__init__.py"):
-                if base is not None and os.path.isfile(os.path.join(folder, base + end)):
-                    yield os.fsencode(base + end)
+                if module is not None and os.path.isfile(os.path.join(folder, module + end)):
+                    yield os.fsencode(module + end)
+
+
+def _console_imports(path: str | None) -> list[str]:
+    """Modules that a console script imports: `pip install -e .` makes a script outside of the workspace that
+    runs a module of the workspace.
+    """
+    if path is None:
+        return []
+    try:
+        with open(path, "rb") as file:
+            text = file.read(4096)
+    except OSError:
+        return []
+    if not text.startswith(b"#!") or b"python" not in text.partition(b"\n")[0]:
+        return []
+    return [found.decode("ascii", "replace") for found in _CONSOLE_IMPORT.findall(text)]
 
 
 def _inside(word: str, root: str, cwd: str) -> str | None:
