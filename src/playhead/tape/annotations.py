@@ -1,21 +1,34 @@
-"""Name, tags, note and keep flag of a run, changed after it was recorded. Knows one JSON file."""
+"""Name, tags, note, comments and keep flag of a run, changed after it was recorded. Knows one JSON file."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from playhead import clock
 from playhead.host.private_files import read_regular, replace_file
 from playhead.tape.store import announce
 
 FILE = "marks.json"
 _LARGEST = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """What a person says about a run. `text`: None if the comment was removed; the id stays, so that a copy of the
+    run on another machine does not bring the text back.
+    """
+
+    id: str
+    by: str
+    at: str
+    text: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +41,9 @@ class Annotations:
     keep: bool | None = None
     # From a program that joined the run; see `playhead.record(details=…)`.
     details: Mapping[str, Any] = field(default_factory=dict)
+    comments: tuple[Comment, ...] = ()
+    # Who changed what and when: {"tags.env": {"by": "Ada", "at": "2026-11-16T18:08:04Z"}, "note": …}.
+    authors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 NONE = Annotations()
@@ -36,10 +52,17 @@ NONE = Annotations()
 def read_annotations(run: Path) -> Annotations:
     """Read the annotations; empty if the file is missing or invalid: they are only remarks about a run."""
     try:
-        members = json.loads(read_regular(f"{run}/{FILE}", _LARGEST))
-    except (OSError, ValueError, RecursionError):
+        return decode_annotations(read_regular(f"{run}/{FILE}", _LARGEST))
+    except OSError:
         return NONE
-    return annotations_of(members)
+
+
+def decode_annotations(raw: bytes) -> Annotations:
+    """Decode the content of the file; empty if it is invalid."""
+    try:
+        return annotations_of(json.loads(raw))
+    except (ValueError, RecursionError):
+        return NONE
 
 
 def annotations_of(members: Any) -> Annotations:
@@ -59,15 +82,42 @@ def annotations_of(members: Any) -> Annotations:
         note=note if isinstance(note, str) else None,
         keep=keep if isinstance(keep, bool) else None,
         details=details if isinstance(details, dict) else {},
+        comments=_comments(members.get("comments")),
+        authors=_authors(members.get("authors")),
     )
 
 
-def annotate(run: Path, **said: Any) -> Annotations:
-    """Annotate a run: `annotate(run, keep=True)`, `annotate(run, tags={"env": "ci"})`. Earlier annotations stay;
-    tags are added to the existing ones, and None removes a tag.
+def _comments(found: Any) -> tuple[Comment, ...]:
+    return tuple(
+        Comment(id=one["id"], by=one["by"], at=one["at"], text=one.get("text"))
+        for one in (found if isinstance(found, list) else ())
+        if isinstance(one, dict)
+        and all(isinstance(one.get(name), str) for name in ("id", "by", "at"))
+        and isinstance(one.get("text"), (str, type(None)))
+    )
+
+
+def _authors(found: Any) -> dict[str, dict[str, str]]:
+    return {
+        what: {"by": one["by"], "at": one["at"]}
+        for what, one in (found.items() if isinstance(found, dict) else ())
+        if isinstance(one, dict)
+        and isinstance(one.get("by"), str)
+        and isinstance(one.get("at"), str)
+    }
+
+
+def annotate(run: Path, *, by: str | None = None, **said: Any) -> Annotations:
+    """Annotate a run: `annotate(run, keep=True)`, `annotate(run, tags={"env": "ci"}, by="Ada")`. Earlier annotations
+    stay; tags are added to the existing ones, and None removes a tag. `by`: the person, who is noted as the author.
     """
     with _alone(run):
         before = read_annotations(run)
+        if by is not None:
+            names = [one for one in said if one != "tags"]
+            names += [f"tags.{key}" for key in said.get("tags", ())]
+            note = {"by": by, "at": clock.iso(clock.wall_ns())}
+            said["authors"] = {**before.authors, **dict.fromkeys(names, note)}
         if "tags" in said:
             said["tags"] = {**before.tags, **said["tags"]}
         if "details" in said:
@@ -76,6 +126,37 @@ def annotate(run: Path, **said: Any) -> Annotations:
         _write(run, after)
     announce(run)
     return after
+
+
+def change_comments(
+    run: Path, change: Callable[[tuple[Comment, ...]], tuple[Comment, ...]]
+) -> Annotations:
+    """Replace the comments of a run. ValueError: the file would be too large to be read again."""
+    with _alone(run):
+        before = read_annotations(run)
+        after = replace(before, comments=change(before.comments))
+        if len(_encode(after)) > _LARGEST:
+            raise ValueError(f"the comments of a run have at most {_LARGEST:,} bytes")
+        _write(run, after)
+    announce(run)
+    return after
+
+
+def joined(mine: tuple[Comment, ...], theirs: tuple[Comment, ...]) -> tuple[Comment, ...]:
+    """Return the comments of both copies of a run, oldest first. A comment that one copy removed stays removed."""
+    found: dict[str, Comment] = {}
+    for one in (*mine, *theirs):
+        there = found.get(one.id)
+        if there is None or one.text is None:
+            found[one.id] = one
+    return tuple(sorted(found.values(), key=lambda one: (one.at, one.id)))
+
+
+def joined_marks(mine: bytes, theirs: bytes) -> bytes:
+    """Return the content of my file, with the comments of both files. Unchanged if theirs adds no comment."""
+    own, other = decode_annotations(mine), decode_annotations(theirs)
+    both = joined(own.comments, other.comments)
+    return mine if both == own.comments else _encode(replace(own, comments=both))
 
 
 @contextmanager
@@ -90,7 +171,9 @@ def _alone(run: Path) -> Iterator[None]:
 
 
 def _write(run: Path, marks: Annotations) -> None:
-    raw = json.dumps(asdict(marks), ensure_ascii=False, indent=1).encode(
-        "utf-8", "backslashreplace"
-    )
-    replace_file(run / FILE, raw + b"\n")
+    replace_file(run / FILE, _encode(marks))
+
+
+def _encode(marks: Annotations) -> bytes:
+    text = json.dumps(asdict(marks), ensure_ascii=False, indent=1)
+    return text.encode("utf-8", "backslashreplace") + b"\n"

@@ -152,11 +152,11 @@ def from_members(members: Any) -> Event:
         if kinds is not None:
             # type(), not isinstance(): True is an int to Python and a mistake here.
             if type(value) not in kinds:
-                raise NotAnEvent(f"its {name} is {type(value).__name__}")
+                raise NotAnEvent(f"its member `{name}` has the type {type(value).__name__}")
             known[name] = value
     for name in _REQUIRED:
         if name not in known:
-            raise NotAnEvent(f"it has no {name}")
+            raise NotAnEvent(f"its member `{name}` is missing")
     return events.Event(data=members.get("data"), **known)
 
 
@@ -179,14 +179,14 @@ def newer_format(line: bytes) -> int | None:
     if not isinstance(members, dict) or members.get("kind") != SEGMENT_START:
         return None
     data = members.get("data")
-    told = data.get("format") if isinstance(data, dict) else None
-    if type(told) is not int or told <= FORMAT_VERSION or members.get("user") is True:
+    version = data.get("format") if isinstance(data, dict) else None
+    if type(version) is not int or version <= FORMAT_VERSION or members.get("user") is True:
         return None
     try:
         body, claimed = open_line(line)
     except NotAnEvent:
-        return told
-    return told if crc32(body) == claimed else None
+        return version
+    return version if crc32(body) == claimed else None
 
 
 def segment_name(path_name: str) -> str | None:
@@ -237,7 +237,7 @@ def migrate(
         step = steps.get(one)
         if step is None:
             raise TapeError(
-                f"This tape has format {version}, and there is no way from {one} to {one + 1}. "
+                f"This tape has format {version}, and Playhead cannot migrate format {one} to {one + 1}. "
                 f"Formats 1 to {FORMAT_VERSION} can be read."
             )
         members = step(members)

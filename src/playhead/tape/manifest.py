@@ -23,10 +23,14 @@ from playhead.tape.store import MANIFEST
 FILE = MANIFEST
 # The member of `extra` that holds the user's note about the run.
 NOTE = "note"
+# The members of `extra` that hold the comments, and the authors of tags and notes.
+COMMENTS, AUTHORS = "comments", "authors"
 # The member of `extra` that holds what the program started with: its configuration, the tasks done before.
 DETAILS = "details"
 # The member of `extra` that holds the verdict on a replay or a fork.
 VERDICT = "verdict"
+# The member of `extra` of an unpacked single-file tape: whether the file had its checksum (`right`, `wrong`, `none`).
+FILE_CHECKSUM = "file_checksum"
 # Our manifests have a few kilobytes; a larger file in an untrusted folder is not read into memory.
 _LARGEST = 64 * 1024 * 1024
 
@@ -109,6 +113,10 @@ def marked(manifest: Manifest, marks: Annotations) -> Manifest:
         return manifest
     tags = {**manifest.tags, **marks.tags}
     said: dict[str, Any] = {} if marks.note is None else {NOTE: marks.note}
+    if marks.comments or COMMENTS in manifest.extra:
+        said[COMMENTS] = [dataclasses.asdict(one) for one in marks.comments if one.text is not None]
+    if marks.authors:
+        said[AUTHORS] = dict(marks.authors)
     if marks.details:
         said[DETAILS] = {**_details(manifest), **marks.details}
     return dataclasses.replace(

@@ -18,13 +18,18 @@ import termios
 from contextlib import suppress
 from pathlib import Path
 
+from playhead import clock
+from playhead.tape.store import PRINT_TURNS
+
 _NAME = "output.at"
 _STREAMS = ("stdout", "stderr")
 # The pipe's inode; a count that is odd while the pipe is being read; bytes read so far.
 _SLOT = struct.Struct("QQQ")
-# How often to check again while the reader is reading: it needs microseconds, or is descheduled, and then we
-# do not wait for it.
+# How often to check again while the reader is reading. It needs microseconds; on a busy machine it may be descheduled
+# in the middle, so the later checks come after a pause. The limit is for a reader that was stopped.
 _LOOKS = 200
+_PATIENT_LOOKS = 200
+_PAUSE_S = 0.001
 
 
 class OutputPage:
@@ -53,9 +58,12 @@ class OutputPage:
 
 
 def forget(run: Path) -> None:
-    """Remove the page at the end of the run: later output of its processes is not part of it."""
-    with suppress(OSError):
-        os.unlink(run / _NAME)
+    """Remove the page at the end of the run: later output of its processes is not part of it. In a replay, remove the
+    reports of its processes, too.
+    """
+    for name in (_NAME, PRINT_TURNS):
+        with suppress(OSError):
+            os.unlink(run / name)
 
 
 class OutputGauge:
@@ -89,7 +97,9 @@ class OutputGauge:
 
     def _look(self, stream: str, fd: int) -> tuple[str, int] | None:
         assert self._page is not None  # noqa: S101  asked by `read` alone
-        for _ in range(_LOOKS):
+        for look in range(_LOOKS + _PATIENT_LOOKS):
+            if look >= _LOOKS:
+                clock.sleep(_PAUSE_S)
             before = _SLOT.unpack_from(self._page, _place(stream))
             waiting = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
             if before[1] % 2 == 0 and _SLOT.unpack_from(self._page, _place(stream)) == before:

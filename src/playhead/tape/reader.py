@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from playhead.errors import TapeDamaged
-from playhead.events import Event, Ref
+from playhead.events import RUN_START, Event, Ref
 from playhead.host.later import Later
 from playhead.tape.blobs import pull, unspill
 from playhead.tape.layout import SEALED_FILE as SEALED
@@ -125,6 +125,14 @@ class Tape:
     def rows(self) -> Iterator[Row]:
         """Yield the event, the number of its line, and the line."""
         return tape_rows(self.segments(), self.damage.report)
+
+    def start_facts(self) -> Mapping[str, Any]:
+        """Return the data of the run's first event: its command, environment, input and output."""
+        for event in self.events():
+            if event.kind == RUN_START and event.ours:
+                data = self.whole(event).data
+                return data if isinstance(data, dict) else {}
+        return {}
 
     def event(self, ref: Ref) -> Event:
         """Return one event by "SEGMENT:SEQ", or by its seq in the run's own process.

@@ -1,12 +1,13 @@
 """A tape as one readable file, `NAME.tape.jsonl`: for tests, reviews and git. Knows both forms.
 
-Line 1 has the manifest's facts about the run. Every further line is an event without machine-specific members
-(clock readings, process and thread ids, checksums), with its blobs in their places. `unpack` turns it into a
-folder again that can be read, verified and replayed.
+Line 1 has the manifest's facts about the run and a checksum of the file. Every further line is an event without
+machine-specific members (clock readings, process and thread ids, checksums), with its blobs in their places. `unpack`
+turns it into a folder again that can be read, verified and replayed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -16,13 +17,20 @@ from typing import Any
 
 from playhead import clock
 from playhead.errors import TapeDamaged, TapeTooNew
-from playhead.host.private_files import create_part, read_regular
+from playhead.host.private_files import create_part, file_of, read_regular
 from playhead.tape.format import FORMAT_VERSION, SEGMENT_PREFIX, SEGMENT_SUFFIX, close_line
-from playhead.tape.manifest import DETAILS, Manifest, write_manifest
+from playhead.tape.manifest import DETAILS, FILE_CHECKSUM, from_members, write_manifest
 from playhead.tape.reader import Tape
 from playhead.tape.store import MANIFEST
 
 _LARGEST = 1024 * 1024 * 1024
+# The member of line 1 with the SHA-256 of the file. It is computed with zeros in its own place, so that it covers
+# line 1 as well and can be written last. A checksum in line 1 needs no new version: older versions of Playhead ignore
+# it, and they would refuse a last line that is not an event. One value for the file, not one per line: then a change
+# of one event changes two lines of a diff.
+_CHECKSUM = "sha256"
+_ZEROS = "0" * 64
+_IN_HEAD = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 _KEPT = (
     "run",
     "name",
@@ -54,9 +62,17 @@ def pack(run: Path, target: Path) -> int:
     fd, part = create_part(target)
     try:
         with open(fd, "wb") as file:
+            digest = hashlib.sha256()
+            place = 0
             for line in _packed(tape):
-                file.write(_utf8(line))
+                raw = _utf8(line)
+                if not count:
+                    place = raw.index(_ZEROS.encode())
+                digest.update(raw)
+                file.write(raw)
                 count += 1
+            file.seek(place)
+            file.write(digest.hexdigest().encode())
         os.replace(part, target)
     except BaseException:
         os.unlink(part)
@@ -80,7 +96,7 @@ def announce(run: Path, target: Path) -> None:
 def is_single_file(source: Path) -> bool:
     """Return whether this is a tape in one file, whatever its name is."""
     try:
-        with source.open("rb") as file:
+        with file_of(source.resolve()) as file:
             return file.readline(64).startswith(b'{"playhead":')
     except OSError:
         return False
@@ -90,12 +106,17 @@ def folder_of(source: Path, target: Path) -> Path:
     """Return the folder form of a single-file tape: created in `target`, or the folder of a run that is still being
     recorded.
     """
-    with source.open("rb") as file:
-        head = _members(source, 1, file.readline(1_000_000).decode("utf-8", "replace"))
+    try:
+        with file_of(source.resolve()) as file:
+            first = file.readline(_LONGEST_POINTER)
+    except OSError as error:
+        raise TapeDamaged(f"{source} cannot be read as a tape: {error}") from None
+    # A line that is longer than any pointer is the header of a tape.
+    head = _members(source, 1, first.decode("utf-8", "replace")) if first.endswith(b"\n") else {}
     announced = head.get(_FOLDER)
     if not isinstance(announced, str):
         return unpack(source, target)
-    if not (Path(announced) / MANIFEST).exists():
+    if "\0" in announced or not (Path(announced) / MANIFEST).exists():
         raise TapeDamaged(
             f"{source} says that the run is in {announced}, but that folder has no run. "
             "The recording was interrupted, and its folder has been moved or deleted."
@@ -104,12 +125,15 @@ def folder_of(source: Path, target: Path) -> Path:
 
 
 _FOLDER = "recorded_in"
+_LONGEST_POINTER = 64 * 1024
 
 
 def _packed(tape: Tape) -> Iterator[str]:
     manifest = tape.manifest
     threads: dict[tuple[str, int], int] = {}
-    head = {"playhead": FORMAT_VERSION, **{name: getattr(manifest, name) for name in _KEPT}}
+    # The checksum comes second, so that its place is found before any text of the user.
+    head: dict[str, Any] = {"playhead": FORMAT_VERSION, _CHECKSUM: _ZEROS}
+    head |= {name: getattr(manifest, name) for name in _KEPT}
     if manifest.generation:
         head["generation"] = manifest.generation
     if DETAILS in manifest.extra:
@@ -188,10 +212,12 @@ def _refs(data: Any, names: dict[str, str]) -> Any:
 def unpack(source: Path, target: Path) -> Path:
     """Create the folder form of a single-file tape in `target` and return it. TapeDamaged names the line."""
     try:
-        lines = read_regular(source.resolve(), _LARGEST).decode("utf-8").splitlines()
+        raw = read_regular(source.resolve(), _LARGEST)
+        # Not `splitlines`, which also splits at U+2028 and U+0085. JSON has them unescaped inside texts.
+        lines = raw.decode("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise TapeDamaged(f"{source} cannot be read as a tape: {error}") from None
-    head = _members(source, 1, lines[0] if lines else "")
+    head = _members(source, 1, lines[0])
     version = head.get("playhead")
     if not isinstance(version, int):
         raise TapeDamaged(
@@ -199,14 +225,28 @@ def unpack(source: Path, target: Path) -> Path:
         )
     if version > FORMAT_VERSION:
         raise TapeTooNew(found=version, known=FORMAT_VERSION)
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for segment, rows in _by_segment(source, lines[1:], int(head.get("started_ns") or 0)).items():
-        _write_segment(target / f"{SEGMENT_PREFIX}{segment}{SEGMENT_SUFFIX}", rows)
-    known = {name: head[name] for name in (*_KEPT, "generation") if name in head}
-    known |= {"host": clock.host(), "status": head.get("status", "ok")}
     extra = {DETAILS: head[DETAILS]} if DETAILS in head else {}
-    write_manifest(target, Manifest(**known, extra=extra))
+    extra[FILE_CHECKSUM] = checksum_of(raw)
+    kept = {name: head[name] for name in (*_KEPT, "generation") if name in head}
+    known = {"status": "ok", "run": "", **kept, **extra, "host": clock.host()}
+    manifest = from_members(known, target)
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for segment, rows in _by_segment(source, lines[1:], manifest.started_ns).items():
+        _write_segment(target / f"{SEGMENT_PREFIX}{segment}{SEGMENT_SUFFIX}", rows)
+    write_manifest(target, manifest)
     return target
+
+
+def checksum_of(raw: bytes) -> str:
+    """Compare the file with the checksum in its first line: `right`, `wrong`, or `none` if there is none."""
+    first, newline, rest = raw.partition(b"\n")
+    found = _IN_HEAD.search(first)
+    if found is None:
+        return "none"
+    blank = first[: found.start(1)] + _ZEROS.encode() + first[found.end(1) :]
+    # git may have changed the ends of lines.
+    whole = (blank + newline + rest).replace(b"\r\n", b"\n")
+    return "right" if hashlib.sha256(whole).hexdigest().encode() == found[1] else "wrong"
 
 
 def _by_segment(
@@ -218,13 +258,14 @@ def _by_segment(
             continue
         members = _members(source, number, line)
         try:
-            segment, moment = str(int(members.pop("in"))), int(members.pop("ms", 0)) * 1_000_000
+            segment = str(_number(members.pop("in")))
+            moment = _number(members.pop("ms", 0)) * 1_000_000
             seq, kind, data = (
-                int(members.pop("seq")),
+                _number(members.pop("seq")),
                 str(members.pop("kind")),
                 members.pop("data", None),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise TapeDamaged(
                 f"{source} line {number} is not an event: {type(error).__name__} {error}."
             ) from None
@@ -238,6 +279,13 @@ def _by_segment(
         }
         found.setdefault(segment, []).append({**made, "thread": 0, **members, "data": data})
     return found
+
+
+def _number(value: Any) -> int:
+    number = int(value)
+    if not 0 <= number < 2**53:
+        raise ValueError(f"{str(number)[:40]} is out of range")
+    return number
 
 
 def _members(source: Path, number: int, line: str) -> dict[str, Any]:

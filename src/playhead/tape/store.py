@@ -25,6 +25,8 @@ else:
 MANIFEST = "manifest.json"
 # In the folder of a replay: the plan for its processes.
 PLAN = "replay.json"
+# The file in which the processes of a replay report what they have printed: see `replay/print_order`.
+PRINT_TURNS = ".printed"
 _RUNS = "runs"
 _KEY = "redact.key"
 _LARGEST_KEY = 4096
@@ -39,8 +41,8 @@ def default_home(environ: Mapping[str, str] = os.environ) -> Path:
     """Return `PLAYHEAD_HOME`, else the user's data folder. It is outside every workspace on purpose: an agent that
     greps its own tree must not find its own tapes.
     """
-    if told := environ.get("PLAYHEAD_HOME"):
-        return pathlib.Path(told).expanduser().absolute()
+    if home := environ.get("PLAYHEAD_HOME"):
+        return pathlib.Path(home).expanduser().absolute()
     if data := environ.get("XDG_DATA_HOME"):
         return pathlib.Path(data) / "playhead"
     if sys.platform == "darwin":
@@ -239,7 +241,7 @@ def find_run(home: Path, asked: str, *, among: list[str] | None = None) -> Path:
         if back < len(ids):
             return home / _RUNS / ids[back]
         raise RunNotFound(
-            f"There is no run {asked!r}: {len(ids)} recorded here. "
+            f"There is no run {asked!r}: {_number_of_runs(len(ids))} recorded here. "
             "`playhead list` shows them, `--all` those of other projects too.",
             asked=asked,
             candidates=ids[:5],
@@ -257,15 +259,21 @@ def find_run(home: Path, asked: str, *, among: list[str] | None = None) -> Path:
             candidates=found,
         )
     raise RunNotFound(
-        f"No run is called {asked!r} in {home}. `playhead list --all` shows what is there.",
+        f"No run is called {asked!r} in {home}. `playhead list --all` lists all runs.",
         asked=asked,
         candidates=ids[:5],
     )
 
 
+def _number_of_runs(count: int) -> str:
+    return "1 run is" if count == 1 else f"{count:,} runs are"
+
+
 def _run_at(path: Path, asked: str) -> Path:
     if (path / MANIFEST).exists() or any(path.glob("tape*")):
         return path
+    if not path.exists():
+        raise RunNotFound(f"There is no file or folder {asked}.", asked=asked)
     raise RunNotFound(
         f"{asked} holds no run: expected a folder with {MANIFEST} and tape-*.jsonl.", asked=asked
     )

@@ -34,7 +34,7 @@ def test_steps_are_taken_one_after_the_other():
 
 
 def test_a_missing_step_is_said():
-    with pytest.raises(TapeError, match="no way from 2 to 3"):
+    with pytest.raises(TapeError, match="cannot migrate format 2 to 3"):
         migrate({}, 1, {1: dict}, to=3)
     assert not can_migrate(1, {1: dict}, to=3)
     assert not can_migrate(-(10**18))

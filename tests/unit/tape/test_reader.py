@@ -245,7 +245,7 @@ def test_a_format_that_never_was_is_a_damage(run):
     run.segment(format=-3)
     tape = Tape(run.path)
     assert kinds(tape) == ["segment.start"]
-    assert "format -3, which never was" in tape.damage[0].why
+    assert "format -3, which does not exist" in tape.damage[0].why
 
 
 @pytest.mark.parametrize("sealed", [False, True])

@@ -106,9 +106,9 @@ def test_a_path_is_a_run_as_well(home, three, monkeypatch):
     ("asked", "said"),
     [
         ("2026", "beginning of 3 runs"),
-        ("last~7", "no run 'last~7': 3 recorded"),
+        ("last~7", "no run 'last~7': 3 runs are recorded"),
         ("zz", "No run is called"),
-        ("./nowhere", "holds no run"),
+        ("./nowhere", "There is no file or folder ./nowhere."),
     ],
 )
 def test_a_run_that_cannot_be_meant_is_said_with_the_next_step(home, three, asked, said):

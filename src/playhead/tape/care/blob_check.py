@@ -83,10 +83,10 @@ def state_of(run: Path, digest: str) -> State:
     with open(fd, "rb") as file:
         if not S_ISREG(os.fstat(fd).st_mode):
             return "altered"
-        told = hashlib.sha256()
+        hashed = hashlib.sha256()
         while piece := file.read(_PIECE):
-            told.update(piece)
-    return "whole" if told.hexdigest() == digest else "altered"
+            hashed.update(piece)
+    return "whole" if hashed.hexdigest() == digest else "altered"
 
 
 def _json(run: Path, digest: str) -> Any:

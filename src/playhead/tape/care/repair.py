@@ -182,17 +182,17 @@ class _Work:
         """Return the first line for a segment that has lost its own, as far as it can be reconstructed."""
         said: dict[str, Any] = {"format": segment.format, "run": self._before.run}
         try:
-            told = read_manifest(self._run)
+            manifest = read_manifest(self._run)
         except TapeDamaged:
             return {**said, "generation": 0, "pid": segment.pid}
-        own = segment.pid == told.pid
+        own = segment.pid == manifest.pid
         return {
             **said,
-            "generation": told.generation if own else 0,
-            "level": told.level,
-            "redacted": told.redacted,
+            "generation": manifest.generation if own else 0,
+            "level": manifest.level,
+            "redacted": manifest.redacted,
             "pid": segment.pid,
-            "host": told.host,
+            "host": manifest.host,
         }
 
     def _extract(self, sealed: list[Segment], plain: frozenset[str]) -> None:

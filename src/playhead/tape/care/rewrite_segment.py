@@ -137,7 +137,7 @@ def rewrite(
             out.line(raw(seq))
         lost = 0 if found.ended else cut or max(0, found.unread - out.lost)
         if lost or not out.gaps or any(not one.sound for one in found.places.values()):
-            out.gap(lost, _told(found.damages) or f"{lost} events are cut off at the end")
+            out.gap(lost, _listed(found.damages) or f"{lost} events are cut off at the end")
     return Rewritten(kept=out.kept, lost=out.lost)
 
 
@@ -145,8 +145,8 @@ def _is_start(event: Event, start: dict[str, Any], *, sound: bool) -> bool:
     """Return whether this is the first line of the segment, and is trustworthy."""
     if event.kind != SEGMENT_START or not event.ours:
         return False
-    told = event.data if isinstance(event.data, dict) else {}
-    return sound or all(told.get(name) == start[name] for name in ("run", "format"))
+    data = event.data if isinstance(event.data, dict) else {}
+    return sound or all(data.get(name) == start[name] for name in ("run", "format"))
 
 
 class Rewriter:
@@ -207,10 +207,10 @@ def _ids(name: str, event: Event) -> dict[str, Any]:
     return {"pid": event.pid} if name == str(event.pid) else {"pid": event.pid, "seg": name}
 
 
-def _told(damages: list[Damage]) -> str:
-    told = "; ".join(str(damage) for damage in damages[:_MOST_TOLD])
+def _listed(damages: list[Damage]) -> str:
+    listed = "; ".join(str(damage) for damage in damages[:_MOST_TOLD])
     more = len(damages) - _MOST_TOLD
-    return f"{told}; and {more} more" if more > 0 else told
+    return f"{listed}; and {more} more" if more > 0 else listed
 
 
 def _body(raw: bytes) -> bytes:

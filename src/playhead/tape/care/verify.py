@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from playhead import clock
 from playhead.errors import TapeDamaged, UsageError
-from playhead.events import RUN_END, SEGMENT_END, Damage, Event
+from playhead.events import FILES, RUN_END, SEGMENT_END, Damage, Event
 from playhead.host.later import Later
 from playhead.tape.care.blob_check import BlobCheck
 from playhead.tape.format import decoder_for
 from playhead.tape.layout import SEALED_FILE as SEALED
 from playhead.tape.manifest import FILE as MANIFEST
-from playhead.tape.manifest import Manifest, SegmentSummary, read_manifest, status_of
+from playhead.tape.manifest import FILE_CHECKSUM, Manifest, SegmentSummary, read_manifest, status_of
 from playhead.tape.reader import Tape
 from playhead.tape.reading.chain import Chain
+from playhead.tape.reading.file_losses import FileLosses
 from playhead.tape.reading.seek import roots
 from playhead.tape.reading.segment_rows import Damages, batches, blocks
 from playhead.tape.reading.segments import Segment, Segments, is_alive, plain_decoder
@@ -31,6 +32,12 @@ else:
     sealed_reader = Later(
         "playhead.tape.sealed.sealed_reader"
     )  # a plain tape is checked without zstd
+
+
+_CHANGED = (
+    "it was changed after Playhead wrote it: its checksum is wrong. "
+    "If the change is yours, delete `sha256` from line 1"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +73,10 @@ class Verification:
     blobs_altered: list[str] = field(default_factory=list)
     # Events that the recorder could not write, by its own count: the tape is sound, but not complete.
     lost: int = 0
+    # Changes of files that are not on the tape.
+    lost_file_changes: int = 0
+    # For a single-file tape: whether its content fits its checksum (`right`, `wrong`), or `none` if it has none.
+    file_checksum: str | None = None
 
     @property
     def events(self) -> int:
@@ -77,23 +88,29 @@ class Verification:
         return sum(segment.cut for segment in self.segments)
 
 
-def verify(run: Path) -> Verification:
-    """Check the whole run. Raises TapeTooNew, and TapeDamaged if there is no tape at all."""
-    check = _Check(Path(run))
+def verify(run: Path, tape: Tape | None = None) -> Verification:
+    """Check the whole run. Raises TapeTooNew, and TapeDamaged if there is no tape at all.
+
+    A caller that also reads the run passes its `tape`: then the segments are opened once.
+    """
+    check = _Check(Path(run), tape)
     check.segments()
     check.runs()
     check.counts()
+    check.file()
     return check.result()
 
 
 class _Check:
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, tape: Tape | None) -> None:
         self._run = run
+        self._tape = tape
         self._damages = Damages()
         self._blobs = BlobCheck(run)
         self._chains: list[tuple[Segment, Chain]] = []
         self._ending: Any = None
         self._lost = 0
+        self._file_losses = FileLosses()
         self._named = ""
         self._manifest: Manifest | None = None
         try:
@@ -102,7 +119,12 @@ class _Check:
             self._say(MANIFEST, str(error).partition(" `playhead")[0])
 
     def segments(self) -> None:
-        found = Segments(self._run, self._damages.report).now()
+        if self._tape is None:
+            found = Segments(self._run, self._damages.report).now()
+        else:
+            found = self._tape.segments()
+            for damage in self._tape.damage:
+                self._damages.report(damage)
         if not found and self._manifest is None:
             raise TapeDamaged(f"{self._run} holds no tape: expected tape-PID.jsonl or {SEALED}.")
         claims = {one.name: one for one in self._manifest.segments} if self._manifest else {}
@@ -118,7 +140,7 @@ class _Check:
             plain = frozenset(segment.name for segment in found if not segment.sealed)
             sealed_reader.check_sealed(self._run, sealed, plain, self._look, self._damages.report)
         for name in claims.keys() - {segment.name for segment in found}:
-            self._say(name, "the segment is missing: the manifest knows of it")
+            self._say(name, "the segment is missing, but the manifest names it")
 
     def runs(self) -> None:
         """Check that all segments and the manifest name the same run."""
@@ -130,7 +152,7 @@ class _Check:
         if self._manifest is not None and self._manifest.run in named:
             ours = self._manifest.run
         elif self._manifest is not None:
-            self._say(MANIFEST, f"it says run {self._manifest.run[:80]!r}, the tape {ours[:80]!r}")
+            self._say(MANIFEST, f"it names run {self._manifest.run[:80]!r}, the tape {ours[:80]!r}")
         self._named = ours
         for segment, chain in self._chains:
             if chain.run not in ("", ours):
@@ -139,19 +161,21 @@ class _Check:
 
     def counts(self) -> None:
         """Check the manifest's counts of the whole run; those of a segment were checked with the segment."""
-        told = self._manifest
-        if told is None:
+        manifest = self._manifest
+        if manifest is None:
             return
-        total = sum(one.events for one in told.segments)
+        total = sum(one.events for one in manifest.segments)
         here = sum(chain.events for _, chain in self._chains)
         # For a resumed run these may be seqs, which continue those of the earlier part.
         seqs = max((chain.next_seq for _, chain in self._chains), default=0)
-        if told.segments and told.events not in (total, here, seqs):
-            self._say(MANIFEST, f"it counts {told.events} events, and {total} in its segments")
-        if self._ending is None or told.status not in ("ok", "failed"):
+        if manifest.segments and manifest.events not in (total, here, seqs):
+            self._say(
+                MANIFEST, f"it counts {manifest.events} events, but its segments have {total}"
+            )
+        if self._ending is None or manifest.status not in ("ok", "failed"):
             return
         for name in ("status", "exit_code"):
-            said, taped = getattr(told, name), self._ending.get(name)
+            said, taped = getattr(manifest, name), self._ending.get(name)
             if taped is not None and said != taped:
                 self._say(MANIFEST, f"its {name} is {said!r}; run.end says {str(taped)[:80]!r}")
 
@@ -166,7 +190,18 @@ class _Check:
             blobs_missing=self._blobs.in_state("missing"),
             blobs_altered=self._blobs.in_state("altered"),
             lost=max(self._lost, self._manifest.lost if self._manifest else 0),
+            lost_file_changes=self._file_losses.count,
+            file_checksum=self._file_checksum(),
         )
+
+    def file(self) -> None:
+        """Check the file that the run was unpacked from."""
+        if self._file_checksum() == "wrong":
+            self._say("file", _CHANGED)
+
+    def _file_checksum(self) -> str | None:
+        found = self._manifest.extra.get(FILE_CHECKSUM) if self._manifest else None
+        return found if isinstance(found, str) else None
 
     def _chain(self, segment: Segment, claim: SegmentSummary | None) -> Chain:
         decode = decoder_for(segment.format) if segment.sealed else plain_decoder(segment)
@@ -188,6 +223,8 @@ class _Check:
         if event.kind == SEGMENT_END and event.ours and isinstance(event.data, dict):
             lost = event.data.get("lost")
             self._lost += lost if type(lost) is int and lost > 0 else 0
+        if event.kind == FILES and event.ours:
+            self._file_losses.add(event)
         if event.kind == RUN_END and event.ours and isinstance(event.data, dict):
             self._ending = event.data
 

@@ -32,7 +32,7 @@ class Chain:
         self.crc: int | None = 0
         self._strand = Strand(name)
         self._decode = decode
-        self._told = report
+        self._on_damage = report
         self._claim = claim
         self._claim_met = False
         self._promised: int | None = None
@@ -90,17 +90,17 @@ class Chain:
         ):
             self.cut = max(claim.events - self.events, 1)
             self._say(
-                f"the tail is cut off: the manifest knows of {claim.events} events in "
-                f"{claim.bytes} bytes, here are {self.events} in {self.bytes}"
+                f"the end is cut off: the manifest counts {claim.events} events in "
+                f"{claim.bytes} bytes, but the file has {self.events} in {self.bytes}"
             )
         if self.damaged:
             return  # differing sums are expected then
         if self._promised not in (None, self._counted) and not self._repaired:
-            self._say(f"segment.end counts {self._promised} events; {self._counted} are here")
+            self._say(f"segment.end counts {self._promised} events; the file has {self._counted}")
         elif claim is not None and not self._claim_met:
             self._say(
-                f"the manifest says {claim.events} events, {claim.bytes} bytes, checksum "
-                f"{claim.crc[:20]}; here are {self.events}, {self.bytes}, {self.crc or 0:08x}"
+                f"the manifest names {claim.events} events, {claim.bytes} bytes, checksum "
+                f"{claim.crc[:20]}; the file has {self.events}, {self.bytes}, {self.crc or 0:08x}"
             )
 
     def _check_sum(self, raw: bytes, *, in_place: bool) -> None:
@@ -115,20 +115,22 @@ class Chain:
             actual = crc32(body, self.crc)
             if raw[-10:-2] != b"%08x" % actual:
                 says = raw[-10:-2].decode("ascii", "replace")
-                self._say(f"edited, or the line before: its bytes give {actual:08x}, not {says}")
+                self._say(
+                    f"this line, or the one before, was edited: its checksum is {actual:08x}, not {says}"
+                )
         # If only this line was edited, the next one still continues from the checksum that this one states.
         self.crc = claimed
 
     def _note(self, event: Event) -> None:
-        told: Any = event.data if event.ours and isinstance(event.data, dict) else {}
-        if event.kind == SEGMENT_START and isinstance(told.get("run"), str) and not self.run:
-            self.run = told["run"]
-        elif event.kind == SEGMENT_END and type(told.get("events")) is int:
+        data: Any = event.data if event.ours and isinstance(event.data, dict) else {}
+        if event.kind == SEGMENT_START and isinstance(data.get("run"), str) and not self.run:
+            self.run = data["run"]
+        elif event.kind == SEGMENT_END and type(data.get("events")) is int:
             self.ended = True
-            self._promised = told["events"]
+            self._promised = data["events"]
             # A signal handler may record while segment.end is written: that event comes after it.
             self._counted = self.events
-        elif event.kind == GAP and "repaired" in told:
+        elif event.kind == GAP and "repaired" in data:
             self._repaired = True
         claim = self._claim
         # At the byte that the manifest names, all its claims must hold; later bytes were written by a process
@@ -143,7 +145,7 @@ class Chain:
 
     def _report(self, damage: Damage) -> None:
         self.damaged = True
-        self._told(damage)
+        self._on_damage(damage)
 
 
 def _claimed(raw: bytes) -> int | None:

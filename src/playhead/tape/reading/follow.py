@@ -56,7 +56,7 @@ class Follower:
         self._replaced: set[str] = set()
         # The last seq that was yielded of each segment: `record` seals a run when it ends, and the remaining
         # events are then in another file.
-        self._told: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
         self._done: frozenset[str] = frozenset()
         self._ended = False
         self.is_over = False
@@ -80,7 +80,9 @@ class Follower:
                 event = row[0]
                 if event.kind in (RUN_START, RUN_END) and event.ours:
                     self._ended = event.kind == RUN_END
-                self._told[event.segment] = max(event.seq, self._told.get(event.segment, -1))
+                self._positions[event.segment] = max(
+                    event.seq, self._positions.get(event.segment, -1)
+                )
                 yield row
         except StoreError:
             return  # the run is being sealed, and a segment was removed: read again
@@ -119,7 +121,7 @@ class Follower:
 
     def _untold(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
-            if row[0].seq > self._told.get(row[0].segment, -1):
+            if row[0].seq > self._positions.get(row[0].segment, -1):
                 yield row
 
     def _is_running(self) -> bool:

@@ -96,7 +96,7 @@ _LONGEST_SKIPPED = 4 * LONGEST_LINE
 def too_damaged(name: str, why: str) -> TapeDamaged:
     """Return the error for a tape that is too damaged to continue reading."""
     return TapeDamaged(
-        f"{name[:80]} {why}: this is not the work of a recorder, and reading stops here."
+        f"{name[:80]} {why}: Playhead does not write such a file, so reading stops here."
     )
 
 

@@ -176,10 +176,10 @@ def open_segment(path: Path, report: Report) -> Segment:
     whole = source if first is None else chain([first], source)
     rows = read_segment(whole, Strand(name), decoder(few=True), lambda _: None)
     for event, _, _ in rows:
-        told = first_of(name, event)
-        if told.format > FORMAT_VERSION:  # the line is damaged: a valid one was refused above
-            told = dataclasses.replace(told, format=FORMAT_VERSION)
-        return _checked(told, path, report, sealed=False)
+        header = first_of(name, event)
+        if header.format > FORMAT_VERSION:  # the line is damaged: a valid one was refused above
+            header = dataclasses.replace(header, format=FORMAT_VERSION)
+        return _checked(header, path, report, sealed=False)
     return _checked(SealedSegment(name=name), path, report, sealed=False)
 
 
@@ -188,7 +188,7 @@ def _checked(one: SealedSegment, path: Path, report: Report, *, sealed: bool) ->
     if version > FORMAT_VERSION:
         raise TapeTooNew(found=version, known=FORMAT_VERSION)
     if not can_migrate(version):
-        why = f"it says that it has format {version}, which never was; read as {FORMAT_VERSION}"
+        why = f"it claims format {version}, which does not exist; read as {FORMAT_VERSION}"
         report(Damage(segment=one.name, line=1, offset=0, why=why))
         version = FORMAT_VERSION
     return Segment(

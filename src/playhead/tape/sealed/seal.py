@@ -150,10 +150,10 @@ def _prove(part: Path, segments: list[Segment]) -> SealIndex:
             source = before if event is None else plain.get(event.segment, before)
             if next(source, (None, 0, None))[2] != line:
                 raise TapeDamaged(
-                    f"Row {row} of {part} is not what was to be sealed. Nothing is lost."
+                    f"Row {row} of {part} differs from its segment. The segments are untouched."
                 )
     if any(next(source, None) is not None for source in (*plain.values(), before)):
-        raise TapeDamaged(f"{part} ends before the segments do. Nothing is lost.")
+        raise TapeDamaged(f"{part} ends before the segments do. The segments are untouched.")
     return indexer.index()
 
 

@@ -176,7 +176,7 @@ def read_index(run: Path) -> SealIndex | str:
     except (KeyError, TypeError, ValueError, AttributeError):
         return "it is not the index of a sealed tape"
     if index.compressed != size:
-        return f"it speaks of a file of {index.compressed} bytes; {FILE} has {size}"
+        return f"it describes a file of {index.compressed} bytes; {FILE} has {size}"
     return index
 
 

@@ -108,27 +108,27 @@ def check_sealed(
             offset += len(line) + 1
     for chain in chains.values():
         chain.close()
-    told = read_index(run)
-    if isinstance(told, SealIndex):
-        _compare(told, indexer.index(), _sha256(run / FILE), report)
+    index = read_index(run)
+    if isinstance(index, SealIndex):
+        _compare(index, indexer.index(), _sha256(run / FILE), report)
     else:
-        report(Damage(segment=INDEX, line=0, offset=0, why=told))
+        report(Damage(segment=INDEX, line=0, offset=0, why=index))
 
 
-def _compare(told: SealIndex, found: SealIndex, sha256: str, report: Report) -> None:
-    if told.sha256 != sha256:
-        why = f"altered: its SHA-256 is {sha256}, the index says {told.sha256[:64]}"
+def _compare(index: SealIndex, found: SealIndex, sha256: str, report: Report) -> None:
+    if index.sha256 != sha256:
+        why = f"altered: its SHA-256 is {sha256}, the index says {index.sha256[:64]}"
         report(Damage(segment=FILE, line=0, offset=0, why=why))
     for one in dataclasses.fields(SealIndex):
-        said, is_so = getattr(told, one.name), getattr(found, one.name)
+        said, is_so = getattr(index, one.name), getattr(found, one.name)
         if one.name not in ("sha256", "format") and said != is_so:
             shown = f": {said!r}, not {is_so!r}" if not isinstance(said, list) else ""
-            why = f"its {one.name} are not what {FILE} holds{shown}"[:200]
+            why = f"its `{one.name}` does not match {FILE}{shown}"[:200]
             report(Damage(segment=INDEX, line=0, offset=0, why=why))
 
 
 def _sha256(path: Path) -> str:
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for block in blocks(path):
-        told.update(block)
-    return told.hexdigest()
+        digest.update(block)
+    return digest.hexdigest()

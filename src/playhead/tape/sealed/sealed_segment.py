@@ -34,8 +34,8 @@ class SealedSegment:
 
 def first_of(name: str, event: Event) -> SealedSegment:
     """Return the facts of a segment's first event."""
-    told = event.data if event.kind == SEGMENT_START and not event.user else None
-    said = told if isinstance(told, dict) else {}
+    data = event.data if event.kind == SEGMENT_START and not event.user else None
+    said = data if isinstance(data, dict) else {}
     return SealedSegment(
         name=name,
         run=_text(said.get("run")),

@@ -103,7 +103,7 @@ def _key(where: str, *, make: bool) -> bytes:
     if where != "keyring":
         home = default_home()
         if not make and not (home / _KEY).exists():
-            raise VaultLocked(f"its key {home / _KEY} is not there")
+            raise VaultLocked(f"its key {home / _KEY} is missing")
         home.mkdir(parents=True, mode=0o700, exist_ok=True)
         return private_key(home, _KEY)
     try:

@@ -71,7 +71,7 @@ def test_an_edited_line_is_named(small, root):
     root.rewrite([*root.lines[:2], edited, *root.lines[3:]])
     (damage,) = verify(small.path).damages
     assert (damage.segment, damage.line, damage.offset) == ("100", 3, sum(map(len, root.lines[:2])))
-    assert damage.why.startswith("edited, or the line before")
+    assert damage.why.startswith("this line, or the one before, was edited")
 
 
 def test_an_edit_with_a_fresh_checksum_is_noticed_by_the_line_after_it(small, root):
@@ -79,7 +79,8 @@ def test_an_edit_with_a_fresh_checksum_is_noticed_by_the_line_after_it(small, ro
     forged, _ = close_line(open_line(root.lines[2])[0].replace(b"greet", b"grete"), before)
     root.rewrite([*root.lines[:2], forged, *root.lines[3:]])
     (damage,) = verify(small.path).damages
-    assert (damage.line, damage.why[:6]) == (4, "edited")
+    assert damage.line == 4
+    assert "was edited" in damage.why
 
 
 def test_a_checksum_in_capitals_is_a_change(small, root):
@@ -129,7 +130,7 @@ def test_a_tail_cut_off_is_noticed_because_the_manifest_knew_of_it(small, root, 
     root.rewrite(root.lines[:-lines])
     found = verify(small.path)
     assert (found.cut, found.segments[0].cut) == (lines, lines)
-    assert "the tail is cut off: the manifest knows of 6 events" in told(found)[0]
+    assert "the end is cut off: the manifest counts 6 events" in told(found)[0]
 
 
 def test_a_torn_tail_is_named(small, root):
@@ -149,12 +150,12 @@ def test_a_killed_run_that_lost_nothing_is_ok(run):
 
 def test_an_emptied_segment_is_named(small, root):
     root.path.write_bytes(b"")
-    assert "the tail is cut off" in told(verify(small.path))[0]
+    assert "the end is cut off" in told(verify(small.path))[0]
 
 
 def test_a_deleted_segment_is_named(small):
     small.segments[1].path.unlink()
-    assert told(verify(small.path)) == ["101:0 the segment is missing: the manifest knows of it"]
+    assert told(verify(small.path)) == ["101:0 the segment is missing, but the manifest names it"]
 
 
 def test_a_segment_from_another_run_is_named(small, tmp_path):
@@ -178,8 +179,8 @@ def test_a_segment_that_grew_after_the_run_ended_is_whole(small):
 @pytest.mark.parametrize(
     ("members", "why"),
     [
-        ({"events": 8}, "it counts 8 events, and 9 in its segments"),
-        ({"run": "another"}, "it says run 'another', the tape '20261115-071105-k3f9'"),
+        ({"events": 8}, "it counts 8 events, but its segments have 9"),
+        ({"run": "another"}, "it names run 'another', the tape '20261115-071105-k3f9'"),
         ({"status": "failed"}, "its status is 'failed'; run.end says 'ok'"),
         ({"exit_code": 3}, "its exit_code is 3; run.end says '0'"),
     ],
@@ -197,7 +198,7 @@ def test_an_edited_summary_of_a_segment_is_named(either, member):
     members["events"] = sum(one["events"] for one in members["segments"])
     path.write_text(json.dumps(members))
     (why,) = told(verify(either.path))
-    assert why.startswith("100:7 the manifest says")
+    assert why.startswith("100:7 the manifest names")
 
 
 def test_a_manifest_that_is_none_is_named(small):
