@@ -64,9 +64,9 @@ def one_long_line(folder: Path) -> None:
     sealed(lay(folder), first, *([b"x" * 1_048_576] * 2_000), b"\n")
 
 
-def many_segments(folder: Path) -> None:
+def many_segments(folder: Path, count: int = 5_000) -> None:
     run = lay(folder)
-    for pid in range(100, 5_100):
+    for pid in range(100, 100 + count):
         (run / f"tape-{pid}.jsonl").write_bytes(opening(pid)[0])
 
 

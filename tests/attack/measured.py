@@ -16,6 +16,7 @@ class Measured(NamedTuple):
     out: str
     cpu_s: float
     rss_mb: float
+    hangs: bool = False
 
     @property
     def has_traceback(self) -> bool:
@@ -40,13 +41,17 @@ def playhead(store: Path, words: Sequence[str], *, most_s: float = 120) -> Measu
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (6_000_000_000, 6_000_000_000))
 
-    done = subprocess.run(
-        argv, env=env, capture_output=True, text=True, errors="replace", preexec_fn=limit, check=False,
-        cwd=store, timeout=most_s + 60,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            argv, env=env, capture_output=True, text=True, errors="replace", preexec_fn=limit, check=False,
+            cwd=store, timeout=most_s + 60,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Measured(-1, f"no end after {most_s:.0f} s", 0.0, 0.0, hangs=True)
     head, _, last = done.stdout.rstrip("\n").rpartition("\n")
     try:
         code, cpu, rss = last.split()
     except ValueError:
-        return Measured(-1, done.stdout + done.stderr + "\nhangs", 999.0, 0.0)
+        said = (done.stdout + done.stderr)[-300:]
+        return Measured(-1, said, 0.0, 0.0, hangs="TimeoutExpired" in said)
     return Measured(int(code), head, float(cpu), int(rss) / 1024)

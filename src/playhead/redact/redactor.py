@@ -7,12 +7,15 @@ secrets stay equal, so that a replay still matches, and guesses cannot be tested
 
 from __future__ import annotations
 
-from binascii import a2b_base64, b2a_base64
+from binascii import b2a_base64
 
 from playhead.encoding.jsonbytes import quote, quote_as_is
 from playhead.encoding.plain import Keys
+from playhead.host import native_core
 from playhead.host.later import Later
 from playhead.host.lean import partial
+from playhead.redact import clues
+from playhead.redact.encoded_texts import encoded_like, encoded_text, escaped_text, from_base64
 from playhead.redact.forms import (
     COOKIES,
     is_placeholder,
@@ -21,7 +24,8 @@ from playhead.redact.forms import (
     redacted_token,
 )
 from playhead.redact.names import is_secret_name, is_secret_variable, may_hold
-from playhead.redact.spans import Span, apart, run_of, spans, suspicious
+from playhead.redact.span_places import Span, apart
+from playhead.redact.spans import ENCODED, run_of, spans, suspicious
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +62,8 @@ class SafeKeys(Keys):
         return "$" not in key and key not in _OWN_WAY and not self.is_secret(key)
 
     def is_secret(self, key: str) -> bool:
+        if key in self.known:
+            return False
         if self._kept and key.lower() in self._kept:
             return False
         return is_secret_name(key) or key.lower() in self._names
@@ -89,6 +95,9 @@ class Redactor:
         # Beginnings of long runs in those values, and values that have none: see `suspects`.
         self._runs: tuple[bytes, ...] = ()
         self._without_run: tuple[bytes, ...] = ()
+        # Both of them, in the form that the native core searches for. None: there are none, or there is no core.
+        self._needles: Any = None
+        native_core.load()
         # Cached, because a conversation repeats its messages, including their secrets.
         self._digests: dict[bytes, str] = {}
         # Called with each placeholder, its kind and its secret: a run with a vault keeps them.
@@ -117,6 +126,7 @@ class Redactor:
         runs = {value: run_of(value) for value in known}
         self._runs = tuple({run for run in runs.values() if run is not None})
         self._without_run = tuple(value for value, run in runs.items() if run is None)
+        self._needles = clues.needles((*self._runs, *self._without_run))
         # Replaced, not cleared: a thread that is redacting a header with the old values stores its result in the old
         # dict, which is no longer used.
         self.known_headers = {}
@@ -128,11 +138,23 @@ class Redactor:
         """
         if self._own or self._without_run:
             return self.suspects
-        return partial(suspicious, known=self._runs) if self._runs else suspicious
+        if not self._runs:
+            return suspicious
+        return partial(suspicious, known=self._runs, needles=self._needles)
+
+    def native_search(self) -> tuple[Any, Any] | None:
+        """Return the rules and the known secrets that `suspects` searches for, in the form of the native core; valid
+        until the next `renew`. None: there is no core, or only Python can search for some of them.
+        """
+        has_needles = self._needles is not None or not (self._runs or self._without_run)
+        if native_core.core is None or self._own or not has_needles:
+            return None
+        return clues.scanner(), self._needles
 
     def suspects(self, encoded: bytes) -> bool:
         """Return whether this JSON may hold a secret. False is certain; True means that a search is needed."""
-        if self._own or suspicious(encoded, self._runs):  # a user's own pattern may fit anything
+        # A user's own pattern may fit anything.
+        if self._own or suspicious(encoded, self._runs, self._needles):
             return True
         return bool(self._without_run) and any(value in encoded for value in self._without_run)
 
@@ -212,6 +234,15 @@ class Redactor:
 
     def placeholder(self, kind: str, secret: str | bytes) -> str:
         raw = secret if isinstance(secret, bytes) else _utf8(secret)
+        if (plain := escaped_text(raw)) is not None:
+            raw = plain[0]  # a placeholder that keeps the beginning must not end inside an escape
+        if kind == ENCODED and (text := encoded_text(raw, 0)) is not None:
+            # A program that decodes it in a replay gets the text with placeholders.
+            clean = self.clean_bytes(text[2])
+            again = (raw if clean == text[2] else encoded_like(raw, clean)).decode("latin-1")
+            if self.keeper is not None and clean != text[2]:
+                self.keeper(again, kind, raw)
+            return again
         digest = self._digests.get(raw)
         if digest is None:
             digest = hmac.new(self.key, raw, hashlib.sha256).hexdigest()[:8]
@@ -279,7 +310,7 @@ class Redactor:
         return self._walk(pair, text)
 
     def _clean_base64(self, text: str) -> str:
-        raw = _from_base64(text)
+        raw = from_base64(text)
         if raw is None:
             return self.clean_text(text)  # a host's own field of that name
         clean = self.clean_bytes(raw)
@@ -319,24 +350,6 @@ class Redactor:
             return int(hidden) if hidden.isdigit() else hidden
         # A value with a codec is replaced as a whole: a value with a placeholder inside could not be decoded.
         return self.placeholder(kind, json.dumps(item, sort_keys=True))
-
-
-def _from_base64(text: str) -> bytes | None:
-    """Return the decoded bytes; None: the text is not base64."""
-    try:
-        return a2b_base64(text, strict_mode=True)  # type: ignore[call-arg, unused-ignore]
-    except ValueError:
-        return None
-    except TypeError:  # Python 3.10 has no strict mode
-        return _from_base64_loosely(text)
-
-
-def _from_base64_loosely(text: str) -> bytes | None:
-    try:
-        raw = a2b_base64(text)
-    except ValueError:
-        return None
-    return raw if b2a_base64(raw, newline=False).decode() == text else None
 
 
 _SHORTEST_ENCODED = 12

@@ -84,10 +84,11 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("jwt", "eyJ", r"[\w-]{13,1024}\.eyJ[\w-]{8,}\.[\w-]*"),
 )
 
-# A start counts where a word may begin: not inside one, but after an escape (`\nsk-…`, JSON inside
-# JSON) and after the code that gives a terminal its colour.
+# A start counts where a word may begin: not inside one, but after an escape (`\nsk-…` of JSON inside JSON, `%20sk-…` of
+# an address) and after the code that gives a terminal its colour.
 BOUNDARY = (
-    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})|(?<=[\[;]\dm)|(?<=[\[;]\d\dm))"
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})|(?<=%[0-9a-fA-F]{2})"
+    r"|(?<=[\[;]\dm)|(?<=[\[;]\d\dm))"
 )
 
 
@@ -122,7 +123,7 @@ MARKED_RUNS: tuple[MarkedRule, ...] = (
     (
         "signature",
         (b"-signature", b"-Signature"),
-        r"(?i:x-(?:amz|goog)-signature)\\{0,6}\"\s{0,3}:\s{0,3}\\{0,6}\"([0-9a-f]{64,1024})(?![0-9a-f])",
+        r"(?i:x-(?:amz|goog)-signature)\\{0,15}\"\s{0,3}:\s{0,3}\\{0,15}\"([0-9a-f]{64,1024})(?![0-9a-f])",
     ),
     ("url", (b"@",), r"://((?=[A-Za-z_.~%-]{0,256}\d)[\w~-]{16,256})@"),
     ("parameter", (b"?key=", b"&key="), r"[?&]key=([\w-]{16,512})"),
@@ -134,7 +135,7 @@ MARKED_RUNS: tuple[MarkedRule, ...] = (
     (
         "docker",
         (b'"auth',),
-        r"\\{0,6}\"auth\\{0,6}\"\s{0,3}:\s{0,3}\\{0,6}\"([A-Za-z0-9]{16}[A-Za-z0-9+/=]{0,2048})",
+        r"\\{0,15}\"auth\\{0,15}\"\s{0,3}:\s{0,3}\\{0,15}\"([A-Za-z0-9]{16}[A-Za-z0-9+/=]{0,2048})",
     ),
     (
         "yaml",
@@ -171,7 +172,7 @@ MARKED_NAMES: tuple[MarkedRule, ...] = (
         "authorization",
         (b"uthorization", b"UTHORIZATION"),
         (
-            r"(?i:authorization)\\{0,6}[\"']? {0,3}[:=] {0,3}\\{0,6}[\"']?(?i:apikey|digest|negotiate|hawk) +"
+            r"(?i:authorization)\\{0,15}[\"']? {0,3}[:=] {0,3}\\{0,15}[\"']?(?i:apikey|digest|negotiate|hawk) +"
             r"(?!\[redacted)([^\r\n\"'\\]{8,1024})"
         ),
     ),
@@ -188,7 +189,7 @@ MARKED_NAMES: tuple[MarkedRule, ...] = (
 )
 
 _IN_RUN = tuple(one for one in _STARTS if one[-1] != ".")
-_LITERALS = tuple(one.encode() for one in _IN_RUN)
+STARTS_IN_RUN = tuple(one.encode() for one in _IN_RUN)
 # Up to this many searches, checking one literal after the other is quicker than compiling a pattern for all of them.
 _FEW = 100
 _looks = 0
@@ -208,7 +209,7 @@ def seeker() -> Seeker:
 
 def _by_literals(raw: bytes, at: int, end: int) -> re.Match[bytes] | None:
     run = raw[at:end]
-    for one in _LITERALS:  # a loop: `any` of a generator makes a Python call for each of them
+    for one in STARTS_IN_RUN:  # a loop: `any` of a generator makes a Python call for each of them
         if one in run:
             return start_in_run().search(raw, at, end)
     return None
@@ -340,7 +341,7 @@ _WORDS_OF_TOKEN = (
     *("access", "auth", "refresh", "id", "session", "csrf", "bearer", "api", "secret", "security"),
     *("bot", "personal", "client"),
 )
-_QUOTE = r"(?:\\{0,6}[\"'])"
+_QUOTE = r"(?:\\{0,15}[\"'])"
 
 
 @cache

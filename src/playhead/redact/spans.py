@@ -8,17 +8,25 @@ KiB: one regex over everything 2,600 µs, a list of literals 60 µs, this 8 µs.
 
 from __future__ import annotations
 
-from playhead.redact import shapes
+from playhead.host import native_core
+from playhead.redact import clues, shapes
+from playhead.redact.encoded_texts import FIRST_OF_TEXT, encoded_text, escaped_text
 from playhead.redact.multipart import secret_fields
+from playhead.redact.span_places import Span, apart, islands, with_escapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
 
-# start, end, kind
-Span = tuple[int, int, str]
+# The kind of a base64 text that holds secrets: only they are replaced in it.
+ENCODED = "encoded"
+# How often a text inside a text is decoded: base64 of JSON with escapes. A text of a stranger may have any number.
+_DEPTH = 3
+# What may directly precede base64 text that does not begin where its run does.
+_BEFORE_ENCODED = frozenset(b"\\+/")
 
 _LONG = shapes.LONG
 _RUN = b"a" * _LONG
@@ -49,33 +57,27 @@ _IN_BLOCK = b"a" * _BLOCK
 _BLOCK_END = 64
 # Bytes with a NUL and at least this long are searched in their texts alone (see `_islands`).
 _BINARY = 64 * 1024
-_TEXT = bytes(97 if 32 <= c < 127 or c in b"\t\r\n" else 32 for c in range(256))
-_SHORTEST_ISLAND = 12
-_ISLAND = b"a" * _SHORTEST_ISLAND
-_LAST_SIX = frozenset(
-    name.encode()[-6:]
-    for name in (
-        "password",
-        "passwd",
-        "secret",
-        *(f"{word}{joint}key" for word in shapes.WORDS_OF_KEY for joint in ("", "_", "-")),
-        *(f"{chr(before)}token" for before in range(128)),
-        "token",
-        *("cookie", "sessionid", "phpsessid", "connect.sid", "authorization"),
-    )
-)
 
 
-def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
+def suspicious(
+    raw: bytes, known: tuple[bytes, ...] = (), needles: Any = None, *, depth: int = _DEPTH
+) -> bool:
     """Return whether `raw` may hold a secret. False is certain, for texts and for JSON that holds them.
 
-    `known` are runs of secrets that are known literally (see `run_of`).
+    `known` are runs of secrets that are known literally (see `run_of`), `needles` the same for the native core.
+    `depth`: how often texts inside texts are decoded.
     """
     if len(raw) >= _BINARY and b"\0" in raw:
         for one in known:
             if one in raw:
                 return True
-        return any(suspicious(raw[start:end]) for start, end in _islands(raw))
+        return any(suspicious(raw[start:end]) for start, end in islands(raw))
+    core = native_core.core
+    if core is not None and (needles is not None or not known):
+        found = core.clues(clues.scanner(), needles, raw, clues.LOOK)
+        return is_confirmed(raw, found, known, needles, depth)
+    if depth and _is_in_escapes(raw, known, needles, depth):
+        return True
     if b"@" in raw and b"://" in raw and next(_in_urls(raw), None) is not None:
         return True
     runs = _runs(raw)
@@ -85,7 +87,7 @@ def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
             if one in raw:
                 return True
     at = runs.find(_RUN)
-    if at >= 0 and _is_in_runs(raw, runs, at, known):
+    if at >= 0 and _is_in_runs(raw, runs, at, known, depth):
         return True
     is_marked = at >= 0
     for word in shapes.WORDS_THAT_MARK:
@@ -103,11 +105,51 @@ def suspicious(raw: bytes, known: tuple[bytes, ...] = ()) -> bool:
     return _may_assign(raw)
 
 
+def is_confirmed(
+    raw: bytes, found: Any, known: tuple[bytes, ...], needles: Any, depth: int = _DEPTH
+) -> bool:
+    """Return whether `raw` may hold a secret, given what the native core found: None (nothing), True (certainly), or
+    `Clues` (places to examine). `known` and `needles` as for `suspicious`.
+    """
+    if found is None or found is True:
+        return found is True
+    decoded = 0 if depth else len(raw)
+    for at, _ in found[1]:
+        if at >= decoded and (text := encoded_text(raw, at)) is not None:
+            if suspicious(text[2], known, needles, depth=depth - 1):
+                return True
+            decoded = text[1]
+    if depth and found[0] & clues.ESCAPES and _is_in_escapes(raw, known, needles, depth):
+        return True
+    return next(_at_clues(raw, found, depth), None) is not None
+
+
+def _is_in_escapes(raw: bytes, known: tuple[bytes, ...], needles: Any, depth: int) -> bool:
+    """Return whether escapes of JSON or of addresses hide a secret."""
+    plain = escaped_text(raw)
+    return plain is not None and suspicious(plain[0], known, needles, depth=depth - 1)
+
+
+def _at_clues(raw: bytes, found: clues.Clues, depth: int) -> Iterator[Span]:
+    """Yield the secrets at the places that the native core found, in the same order as `_in_text`."""
+    rules, runs, names = found
+    if rules & clues.KEY:
+        yield from ((*one.span(), "pem") for one in shapes.pem().finditer(raw))
+    yield from _at_runs(raw, runs, depth)
+    for at in names:
+        yield from _assigned_at(raw, at)
+    if rules & clues.FORM:
+        yield from secret_fields(raw)
+    yield from _matches(raw, clues.rules_in(rules))
+    if rules & clues.URL:
+        yield from _in_urls(raw)
+
+
 def _may_assign(raw: bytes) -> bool:
     """Return whether a name of a secret stands before a `=` or `:`."""
     assigned = raw.translate(_ASSIGNMENTS, _BETWEEN)
     # No sign follows the last piece.
-    if not _LAST_SIX.isdisjoint([piece[-6:] for piece in assigned.split(b"=")[:-1]]):
+    if not clues.LAST_SIX.isdisjoint([piece[-6:] for piece in assigned.split(b"=")[:-1]]):
         return True
     return b";" in raw and b";pwd=" in assigned
 
@@ -136,31 +178,20 @@ def _runs(raw: bytes) -> bytes:
     return b"".join((*parts, runs[done:]))
 
 
-def _islands(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each text in binary data: at least twelve printable characters in a row."""
-    texts = raw.translate(_TEXT)
-    at = texts.find(_ISLAND)
-    while at >= 0:
-        end = texts.find(b" ", at + _SHORTEST_ISLAND)
-        if end < 0:
-            end = len(raw)
-        yield at, end
-        at = texts.find(_ISLAND, end)
-
-
 def run_of(value: bytes) -> bytes | None:
     """Return the beginning of the first long run in `value`; None: it has none."""
     at = value.translate(_RUNS).find(_RUN)
     return None if at < 0 else value[at : at + shapes.LONG]
 
 
-def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> bool:
+def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...], depth: int) -> bool:
     """Return whether a long run may be a secret. Written without helper functions, because ids and paths bring the
     recorder's hot path here.
     """
     if b"PRIVATE KEY" in raw:
         return True
     size, find, may_start = len(raw), runs.find, shapes.seeker()
+    decoded = 0 if depth else size
     while at >= 0:
         end = find(b" ", at + _LONG)
         if end < 0:
@@ -177,6 +208,14 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
             or (end < size and raw[end] == _DOT)
         ) and next(_in_run(raw, at, end, may_start), None) is not None:
             return True
+        if (
+            at >= decoded
+            and (raw[at] in FIRST_OF_TEXT or before in _BEFORE_ENCODED)
+            and (text := encoded_text(raw, at)) is not None
+        ):
+            if suspicious(text[2], known, depth=depth - 1):
+                return True
+            decoded = text[1]
         for run in known:
             if raw.find(run, at, end) >= 0:
                 return True
@@ -185,7 +224,11 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...]) -> b
 
 
 def spans(
-    raw: bytes, values: dict[bytes, str] | None = None, *, options: bool = False
+    raw: bytes,
+    values: dict[bytes, str] | None = None,
+    *,
+    options: bool = False,
+    depth: int = _DEPTH,
 ) -> list[Span]:
     """Return every secret in `raw`, in order, none inside another.
 
@@ -199,34 +242,60 @@ def spans(
             found.append((at, at + len(value), kind))
             at = raw.find(value, at + len(value))
     if len(raw) >= _BINARY and b"\0" in raw:
-        for low, high in _islands(raw):
-            inner = spans(raw[low:high], options=options)
-            found += [(low + start, low + end, kind) for start, end, kind in inner]
+        for low, high in islands(raw):
+            some = spans(raw[low:high], options=options, depth=depth)
+            found += [(low + start, low + end, kind) for start, end, kind in some]
         return apart(found)
-    runs = _runs(raw)
-    at = runs.find(_RUN)
-    if at >= 0:
-        found += _in_runs(raw, runs, at)
-    found += _assigned(raw)
-    found += _marked(raw, at)
-    found += _matches(raw, shapes.MARKED_NAMES)
-    if b"@" in raw:
-        found += _in_urls(raw)
+    core = native_core.core
+    if core is None:
+        found += _in_text(raw, depth)
+    elif (clue := core.clues(clues.scanner(), None, raw, clues.FIND)) is not None:
+        found += _at_clues(raw, clue, depth)
+    if depth and (plain := escaped_text(raw)) is not None:
+        inner = spans(plain[0], values, options=options, depth=depth - 1)
+        found += with_escapes(inner, plain[1])
     if options:
         found += [(*one.span(1), "option") for one in shapes.option().finditer(raw)]
     return apart(found)
 
 
-def _in_runs(raw: bytes, runs: bytes, at: int) -> Iterator[Span]:
+def _in_text(raw: bytes, depth: int) -> Iterator[Span]:
+    runs = _runs(raw)
+    at = runs.find(_RUN)
+    if at >= 0:
+        yield from _in_runs(raw, runs, at, depth)
+    yield from _assigned(raw)
+    yield from _marked(raw, at)
+    yield from _matches(raw, shapes.MARKED_NAMES)
+    if b"@" in raw:
+        yield from _in_urls(raw)
+
+
+def _in_runs(raw: bytes, runs: bytes, at: int, depth: int) -> Iterator[Span]:
     """Yield the secrets that a long run indicates; `at` is where the first run begins."""
     if b"PRIVATE KEY" in raw:
         yield from ((*one.span(), "pem") for one in shapes.pem().finditer(raw))
+    yield from _at_runs(raw, _long_runs(raw, runs, at), depth)
+
+
+def _long_runs(raw: bytes, runs: bytes, at: int) -> Iterator[tuple[int, int]]:
     while at >= 0:
         end = runs.find(b" ", at + _LONG)
         if end < 0:
             end = len(raw)
-        yield from _in_run(raw, at, end, shapes.seeker())
+        yield at, end
         at = runs.find(_RUN, end)
+
+
+def _at_runs(raw: bytes, runs: Iterable[tuple[int, int]], depth: int) -> Iterator[Span]:
+    decoded = 0 if depth else len(raw)
+    for at, end in runs:
+        yield from _in_run(raw, at, end, shapes.seeker())
+        # Both ends of a long block are runs, and the block is decoded once.
+        if at >= decoded and (text := encoded_text(raw, at)) is not None:
+            decoded = text[1]
+            if spans(text[2], depth=depth - 1):
+                yield (text[0], text[1], ENCODED)
 
 
 def _in_run(raw: bytes, at: int, end: int, may_start: shapes.Seeker) -> Iterator[Span]:
@@ -294,10 +363,15 @@ def _assigned(raw: bytes) -> Iterator[Span]:
     for word in shapes.LAST_WORDS:
         at = low.find(word)
         while at >= 0:
-            hit = shapes.assigned().match(raw, at)
-            if hit is not None and _is_value(raw, hit):
-                yield (*hit.span(hit.lastindex or 0), "assigned")
+            yield from _assigned_at(raw, at)
             at = low.find(word, at + len(word))
+
+
+def _assigned_at(raw: bytes, at: int) -> Iterator[Span]:
+    """Yield the value behind the name whose last word begins at `at`, if it is a secret."""
+    hit = shapes.assigned().match(raw, at)
+    if hit is not None and _is_value(raw, hit):
+        yield (*hit.span(hit.lastindex or 0), "assigned")
 
 
 def _is_value(raw: bytes, hit: re.Match[bytes]) -> bool:
@@ -318,17 +392,3 @@ def _is_parameter(raw: bytes, at: int) -> bool:
     while at > 0 and (raw[at - 1 : at].isalnum() or raw[at - 1 : at] in (b"_", b"-", b".")):
         at -= 1
     return raw[at - 1 : at] in (b"?", b"&")
-
-
-def apart(found: list[Span]) -> list[Span]:
-    """Return the spans in order, with overlapping ones joined: the larger secret hides the smaller."""
-    if len(found) < 2:
-        return found
-    kept: list[Span] = []
-    for start, end, kind in sorted(found, key=lambda span: (span[0], -span[1])):
-        if kept and start < kept[-1][1]:
-            if end > kept[-1][1]:
-                kept[-1] = (kept[-1][0], end, kept[-1][2])
-            continue
-        kept.append((start, end, kind))
-    return kept

@@ -9,8 +9,10 @@ piece, the beginning of the next is a secret.
 from __future__ import annotations
 
 from playhead.redact import shapes
+from playhead.redact.encoded_texts import escaped_text, open_escape, open_text
 from playhead.redact.multipart import open_field
-from playhead.redact.spans import Span
+from playhead.redact.span_places import Span
+from playhead.redact.spans import ENCODED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 Piece = tuple[bytes, int]
 
 _CONTEXT = 64
+# An escape such as `\u0041` takes six bytes for one.
+_ESCAPED_CONTEXT = 6 * _CONTEXT
 # Maximum distance from the end at which the beginning of an unfinished secret is searched, and maximum number of bytes
 # that may wait.
 _REACH = 8 * 1024
@@ -33,6 +37,12 @@ class StreamCleaner:
         self._redactor = redactor
         self._context = b""
         self._held: list[Piece] = []
+
+    def copy(self) -> StreamCleaner:
+        """Return a cleaner that has come as far as this one: `feed` changes it, and may be interrupted."""
+        made = StreamCleaner(self._redactor)
+        made._context, made._held = self._context, self._held
+        return made
 
     @property
     def waiting(self) -> int:
@@ -58,6 +68,8 @@ class StreamCleaner:
         self._held = waiting[len(ready) :]
         clean = self._clean(raw[:at], ready)
         self._context = raw[max(0, at - _CONTEXT) : at]
+        if b"\\u00" in self._context:
+            self._context = raw[max(0, at - _ESCAPED_CONTEXT) : at]
         return clean
 
     def _clean(self, raw: bytes, pieces: list[Piece]) -> list[Piece]:
@@ -85,7 +97,12 @@ class StreamCleaner:
             if low > at:
                 parts.append(raw[at:low])
             if max(low, first) >= start:
-                parts.append(self._redactor.placeholder(kind, raw[low:high]).encode())
+                made = self._redactor.placeholder(kind, raw[low:high]).encode()
+                passed = raw[low:first]
+                # Base64 that continues must be decodable with the part that was returned before.
+                if kind == ENCODED and passed and made.startswith(passed):
+                    made = made[len(passed) :]
+                parts.append(made)
             at = min(high, end)
         return b"".join((*parts, raw[at:end]))
 
@@ -109,10 +126,28 @@ class StreamCleaner:
         """Return where a secret may begin that has not ended yet; the length of `raw` if there is none."""
         low = max(0, len(raw) - _REACH)
         tail = raw[low:]
-        places = [*_open_run(tail), *_open_context(tail), *self._open_values(tail)]
+        places = [*self._open_places(tail), *self._open_escaped(tail)]
         first = low + min(places) if places else len(raw)
         # Context has passed already, and data of this length is not a secret.
         return max(first, len(self._context)) if len(raw) - first <= _REACH else len(raw)
+
+    def _open_places(self, tail: bytes) -> list[int]:
+        return [*_open_run(tail), *_open_context(tail), *self._open_values(tail)]
+
+    def _open_escaped(self, tail: bytes) -> list[int]:
+        """Return where a secret may begin that is written in escapes."""
+        whole = open_escape(tail)
+        decoded = escaped_text(tail[:whole])
+        if decoded is None:
+            return []
+        text, shifts = decoded
+        places = [whole] if whole < len(tail) else []
+        # The last escape before a place says how much further the place is in the original.
+        places += [
+            place + max(shift for start, shift in shifts if start <= place)
+            for place in self._open_places(text)
+        ]
+        return places
 
     def _open_values(self, tail: bytes) -> list[int]:
         places = []
@@ -132,6 +167,9 @@ def _open_run(tail: bytes) -> list[int]:
     if start == len(tail):
         return []
     places = [hit.start() for hit in shapes.open_start().finditer(tail, start)][:1]
+    # A secret in base64 is found when all of it is there.
+    if (begun := open_text(tail)) is not None:
+        places.append(begun)
     if any(tail.endswith(word, 0, start) for word in shapes.WORDS_BEFORE):
         places.append(start)
     if any(host in tail[start:] for host in shapes.WEBHOOKS):

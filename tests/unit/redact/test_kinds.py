@@ -4,6 +4,7 @@ import base64
 import json
 import random
 import re
+import urllib.parse
 
 import pytest
 
@@ -116,8 +117,10 @@ def test_bytes_and_base64(case, redactor):
 
 def test_json_and_json_inside_json(case, redactor):
     text, secret = case
-    for told in (json.dumps({"a": text}), json.dumps({"b": json.dumps({"a": text})})):
-        assert json.dumps(secret)[1:-1] not in redactor.clean_text(told)
+    told = text
+    for depth in range(1, 5):
+        told = json.dumps({"a": told})
+        assert json.dumps(secret)[1:-1] not in redactor.clean_text(told), depth
 
 
 def test_the_quick_look_sees_what_the_search_finds(case):
@@ -176,3 +179,92 @@ HARMLESS = [
 @pytest.mark.parametrize("text", HARMLESS)
 def test_prose_is_left_alone(redactor, text):
     assert redactor.clean_text(text) == text
+
+
+def in_base64(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+def in_url_safe_base64(text):
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def in_an_address(text):
+    return f"https://x.test/?q={urllib.parse.quote(text)}"
+
+
+@pytest.mark.parametrize("encode", [in_base64, in_url_safe_base64], ids=lambda one: one.__name__)
+def test_every_kind_is_found_in_base64_of_a_text(redactor, encode):
+    for name, text, secret in SECRETS:
+        plain = f"?>~ {text.replace('{}', secret)}"
+        for told in (encode(plain), json.dumps({"a": json.dumps({"data": f"x\n{encode(plain)}"})})):
+            clean = redactor.clean_text(told)
+            assert encode(plain) not in clean, name
+            assert redactor.clean_text(clean) == clean, name
+            assert redactor.clean_bytes(told.encode()).decode() == clean, name
+
+
+def test_a_program_that_decodes_redacted_base64_gets_a_text_with_placeholders(redactor):
+    _, _, secret = SECRETS[0]
+    clean = redactor.clean_text(json.dumps({"content": in_base64(f"KEY={secret}\nMODE=a\n")}))
+    text = base64.b64decode(json.loads(clean)["content"]).decode()
+    assert text == f"KEY={redactor.clean_text(secret)}\nMODE=a\n"
+
+
+def test_base64_that_is_no_text_or_has_no_secret_stays(redactor):
+    image = base64.b64encode(b"\x89PNG\r\n\x1a\n" + CHANCE.randbytes(3000)).decode()
+    for told in (in_base64("just a text, with nothing in it"), image, "msg_01Xk7Qw9ZrT5aBcDeFgHiJ"):
+        assert redactor.clean_text(json.dumps({"a": told})) == json.dumps({"a": told})
+
+
+@pytest.mark.parametrize("cut", range(20, 80, 7))
+def test_base64_of_a_text_is_found_in_two_pieces(redactor, cut):
+    _, _, secret = SECRETS[0]
+    raw = f'{{"data": "{in_base64(f"the key is {secret} indeed, and more")}"}}'.encode()
+    cleaner = StreamCleaner(redactor)
+    pieces = [*cleaner.feed([(raw[:cut], 0)]), *cleaner.feed([(raw[cut:], 1)], last=True)]
+    whole = b"".join(piece for piece, _ in pieces)
+    assert secret.encode() not in base64.b64decode(json.loads(whole)["data"] + "==")
+
+
+def test_every_kind_is_found_in_an_address(redactor):
+    for name, text, secret in SECRETS:
+        plain = in_an_address(text.replace("{}", secret))
+        for address in (plain, in_an_address(plain)):
+            clean = redactor.clean_text(address)
+            assert secret not in urllib.parse.unquote(urllib.parse.unquote(clean)), name
+            assert redactor.clean_text(clean) == clean, name
+
+
+def all_escaped(text):
+    return "".join(f"\\u{ord(one):04x}" for one in text)
+
+
+def some_escaped(text):
+    """As encoders of .NET and Go write it."""
+    return "".join(one if one.isalnum() else f"\\u{ord(one):04X}" for one in text)
+
+
+@pytest.mark.parametrize("escape", [all_escaped, some_escaped], ids=lambda one: one.__name__)
+def test_every_kind_is_found_in_escapes_of_json(redactor, escape):
+    for name, text, secret in SECRETS:
+        told = f'{{"a": "{escape(text.replace("{}", secret))}"}}'
+        for nested in (told, json.dumps({"b": told})):
+            clean = redactor.clean_text(nested)
+            inner = json.loads(json.loads(clean)["b"]) if nested != told else json.loads(clean)
+            assert secret not in inner["a"], name
+            assert redactor.clean_text(clean) == clean, name
+
+
+@pytest.mark.parametrize("escape", [all_escaped, some_escaped], ids=lambda one: one.__name__)
+def test_a_secret_in_escapes_that_a_stream_cuts_in_two_is_found(redactor, escape):
+    for number, (kind, start, rest) in enumerate(STARTS):
+        secret = start + sample(rest)
+        raw = ('{"a": "' + escape(f"the key is {secret} indeed") + '"}').encode()
+        first = raw.index(escape(secret).encode())
+        # Five places, other ones for each kind: inside and between escapes.
+        for cut in range(first + 1 + number % 13, first + len(escape(secret)), len(raw) // 5):
+            cleaner = StreamCleaner(redactor)
+            pieces = [*cleaner.feed([(raw[:cut], 0)]), *cleaner.feed([(raw[cut:], 1)], last=True)]
+            clean = json.loads(b"".join(piece for piece, _ in pieces))
+            assert secret not in clean["a"], (kind, cut)
