@@ -1,13 +1,15 @@
-"""Find the user's cache folder, for files that are made once per machine. Knows the usual places and their permissions;
-does not know the files.
+"""Find the user's cache folder, for files that are made once per machine, and the folder for files that processes
+exchange. Knows the usual places and their permissions; does not know the files.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def cache_folder(env: Mapping[str, str]) -> str:
@@ -17,6 +19,11 @@ def cache_folder(env: Mapping[str, str]) -> str:
     return writable_or_private(usual, env)
 
 
+def exchange_folder(env: Mapping[str, str]) -> str:
+    """Return the temporary folder in which `playhead loop` and its agent exchange files."""
+    return os.path.join(env.get("TMPDIR") or "/tmp", f"playhead-{os.getuid()}")  # noqa: S108  its user checks it
+
+
 def writable_or_private(folder: str, env: Mapping[str, str]) -> str:
     """Return the folder, or a private one in the temporary folder if it cannot be written or made: some users have a
     home that does not exist.
@@ -24,8 +31,10 @@ def writable_or_private(folder: str, env: Mapping[str, str]) -> str:
     if _is_writable(folder):
         return folder
     private = os.path.join(env.get("TMPDIR") or "/tmp", f"playhead-cache-{os.geteuid()}")  # noqa: S108  checked
-    with suppress(OSError):
+    try:  # noqa: SIM105  every recorded process comes here, and most have not loaded contextlib
         os.mkdir(private, 0o700)
+    except OSError:
+        pass
     return private if _is_private(private) else folder
 
 

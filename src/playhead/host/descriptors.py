@@ -20,17 +20,28 @@ def keep_only(*kept: int) -> None:
     by now.
     """
     gc.freeze()
-    for name in os.listdir("/dev/fd"):
-        if int(name) not in kept:
-            try:
-                os.close(int(name))
-            except OSError:
-                continue  # the descriptor with which the folder was listed
+    for first, end in _gaps(kept):
+        os.closerange(first, end)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
 
 
+def _gaps(kept: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of open descriptors between those that are kept."""
+    try:
+        limit = max(map(int, os.listdir("/dev/fd"))) + 1
+    except OSError:  # a bare container lacks this link
+        limit = min(os.sysconf("SC_OPEN_MAX"), _MOST)
+    first = 0
+    for one in sorted(kept):
+        yield first, one
+        first = one + 1
+    yield first, limit
+
+
+# If the open descriptors cannot be listed. Linux closes a range by one system call.
+_MOST = 1 << 20
 _HEAD = struct.Struct(">cI")
 
 

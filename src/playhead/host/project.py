@@ -57,8 +57,8 @@ def _git_folder(project: Path) -> Path:
     """Return the git folder: `.git` is a folder, or (in worktrees and submodules) a file that names the folder."""
     git = project / ".git"
     if git.is_file():
-        told = git.read_text().partition("gitdir:")[2].strip()
-        return (project / told).resolve()
+        target = git.read_text().partition("gitdir:")[2].strip()
+        return (project / target).resolve()
     return git
 
 

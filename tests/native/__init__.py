@@ -1,0 +1,1 @@
+"""The native core beside its twin in Python: same findings, same bytes."""
