@@ -46,8 +46,8 @@ def site():
 @pytest.mark.parametrize("name", CRASHES)
 def test_a_crashing_agent_replays_identically(name, site):
     assert (PROGRAMS / f"{name}.py").exists()
-    score = measure(name, site.url, recordings=1, replays=2)
-    assert (score.identical, score.hangs) == (2, 0), score.failures[0]
+    score = measure(name, site, recordings=1, replays=2)
+    assert (score.identical, score.hangs, score.requests) == (2, 0, 0), score.failures
 
 
 def _crash(folder, url):

@@ -17,9 +17,11 @@ QUICK = (
     "queue_workers",
     "thread_pool_requests",
     "loop_and_threads",
+    "loops_in_threads",
     "sse_streams",
     "tools_that_print",
     "aiohttp_streams",
+    "anyio_scopes",
     "mcp_server_logs",
 )
 
@@ -38,6 +40,121 @@ for _ in range(int(sys.argv[1])):
 """
 
 
+# The program computes for longer than its timeout before it submits the job, as OpenTelemetry does at its start.
+COMPUTES_FIRST = """
+import concurrent.futures, time
+
+began = time.thread_time()
+while time.thread_time() - began < 0.6:
+    pass
+with concurrent.futures.ThreadPoolExecutor() as pool:
+    job = pool.submit(lambda: "in time")
+    try:
+        print(job.result(timeout=0.5))
+    except concurrent.futures.TimeoutError:
+        print("too late")
+    print(job.result())
+"""
+
+
+# The first deadline passes while the program computes, the second one afterwards. By a clock that stands still while it
+# computes, the second one would come first. The order of `end` is that in which the tasks are cancelled.
+TRIO_COMPUTES = """
+import time, trio
+
+async def tick(n):
+    try:
+        await trio.sleep(10)
+    finally:
+        print("end", n)
+
+async def first():
+    with trio.move_on_after(0.05):
+        async with trio.open_nursery() as nursery:
+            for n in range(5):
+                nursery.start_soon(tick, n)
+    print("first")
+
+async def second():
+    await trio.sleep(0.02)
+    began = time.thread_time()
+    while time.thread_time() - began < 0.2:
+        pass
+    with trio.move_on_after(0.001) as scope:
+        scope.deadline += 0.009
+        await trio.sleep(10)
+    print("second")
+
+async def main():
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(first)
+        nursery.start_soon(second)
+
+trio.run(main)
+"""
+
+
+# A thread of a tool prints while the loop is busy with another task, which prints afterwards.
+TOOL_BESIDE_BUSY_LOOP = """
+import asyncio, threading, time
+import playhead
+
+threading.Thread(target=int).start()
+
+def work():
+    time.sleep(0.05)
+    print("worked")
+
+@playhead.tool
+async def use():
+    await asyncio.to_thread(work)
+
+async def compute():
+    for _ in range(300):
+        began = time.thread_time()
+        while time.thread_time() - began < 0.001:
+            pass
+        await asyncio.sleep(0)
+    print("computed")
+
+async def main():
+    await asyncio.gather(use(), compute())
+
+asyncio.run(main())
+"""
+
+
+# The children print nothing, so all output is the program's own. While the main thread computes, the clock of a replay
+# stands still, and the thread that sleeps comes to its points only afterwards.
+CHILDREN_OF_THREADS = """
+import subprocess, threading, time
+
+def sleep():
+    time.sleep(0.05)
+    print("slept", flush=True)
+
+def run(n):
+    for k in range(12):
+        subprocess.run(["true"])
+        print("ran", n, k, flush=True)
+
+ended = subprocess.Popen(["true"])
+other = threading.Thread(target=sleep)
+other.start()
+began = time.thread_time()
+while time.thread_time() - began < 0.4:
+    pass
+ended.kill()
+print(ended.wait(), flush=True)
+other.join()
+threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+"""
+
+
 @pytest.fixture(scope="module")
 def site():
     with serve() as site:
@@ -46,14 +163,40 @@ def site():
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_concurrent_program_prints_the_same_in_the_same_order(name, site):
-    score = measure(name, site.url, recordings=1, replays=2)
-    assert (score.identical, score.hangs) == (2, 0), score.failures[0]
+    score = measure(name, site, recordings=1, replays=2)
+    assert (score.identical, score.hangs, score.requests) == (2, 0, 0), score.failures
 
 
 def record(folder, program, *args):
     path = folder / "program.py"
     path.write_text(program)
     return run(folder, "record", "--no-seal", "--", sys.executable, str(path), *args)
+
+
+def test_a_timeout_for_a_job_begins_when_the_job_was_submitted(tmp_path):
+    then = record(tmp_path, COMPUTES_FIRST)
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_deadlines_of_trio_pass_in_the_order_of_the_tape_if_the_program_computes(tmp_path):
+    then = record(tmp_path, TRIO_COMPUTES)
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_output_of_a_tool_in_a_thread_has_its_place_beside_a_busy_loop(tmp_path):
+    then = record(tmp_path, TOOL_BESIDE_BUSY_LOOP)
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_text_of_a_thread_is_not_taken_for_output_of_a_child_of_another_thread(tmp_path):
+    then = record(tmp_path, CHILDREN_OF_THREADS)
+    segments = (tmp_path / "store" / "runs").glob("*/tape-*.jsonl")
+    assert not any('"wrote"' in segment.read_text() for segment in segments)
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
 
 
 def test_a_program_that_waits_for_what_never_comes_ends_and_says_where(tmp_path):
@@ -249,9 +392,9 @@ for n in range(3):
     try:
         time.sleep(0.05 * (n + 1))
         print("slept", n)
+        signal.setitimer(signal.ITIMER_REAL, 0)
     except Late as error:
         print("late", n, error)
-    signal.setitimer(signal.ITIMER_REAL, 0)
 signal.alarm(1)
 n = 0
 try:
@@ -285,7 +428,35 @@ except KeyboardInterrupt:
 
 def test_handlers_of_signals_run_where_they_ran(tmp_path):
     then = record(tmp_path, HANDLED)
-    assert then.stdout.count(b"tick") == 3
+    # On a busy machine the timer also fires between two pauses.
+    assert then.stdout.count(b"tick") >= 3
     assert b"interrupted True" in then.stdout
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr.decode()
+
+
+TICKING = """
+import signal, time
+ticks = 0
+
+def tick(*_):
+    global ticks
+    ticks += 1
+    print("tick", ticks, flush=True)
+
+signal.signal(signal.SIGALRM, tick)
+signal.setitimer(signal.ITIMER_REAL, 0.03, 0.03)
+for n in range(4):
+    time.sleep(0.05)
+    print("slept", n, flush=True)
+    print("summed", n, sum(range(300_000)), flush=True)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print("end", ticks)
+"""
+
+
+def test_a_timer_that_fires_again_and_again_prints_where_it_printed(tmp_path):
+    then = record(tmp_path, TICKING)
+    assert then.stdout.count(b"tick") > 3
     now = run(tmp_path, "replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr.decode()

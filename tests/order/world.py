@@ -42,14 +42,49 @@ async def sse(exchange: Exchange) -> None:
         await exchange.finish()
 
 
+def _tool_calls(question: str) -> list[dict[str, object]]:
+    """Four tools at once: two calls of `search`, two of `look`."""
+    first = int(question.rsplit(maxsplit=1)[-1]) * 10
+    return [
+        {
+            "id": f"call-{first + n}",
+            "index": n,
+            "type": "function",
+            "function": {
+                "name": "search" if n % 2 else "look",
+                "arguments": f'{{"n": {first + n}}}',
+            },
+        }
+        for n in range(4)
+    ]
+
+
 async def chat(exchange: Exchange) -> None:
-    """OpenAI's chat completions: repeats the question."""
+    """OpenAI's chat completions: repeats the question, in one piece or streamed. If the request has tools that were not
+    called yet, the answer asks for four of them.
+    """
     asked = exchange.request.json
-    await _pause(random.uniform(0, 40))
-    message = {"role": "assistant", "content": f"answer to {asked['messages'][-1]['content']}"}
-    choice = {"index": 0, "finish_reason": "stop", "message": message}
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    question = asked["messages"][-1]["content"]
     answer = {"id": "c1", "object": "chat.completion", "created": 1, "model": "gpt-test"}
+    if asked.get("stream"):
+        await exchange.open_stream(200, _SSE)
+        for word in (*f"answer to {question}".split(), None):
+            delta = {"role": "assistant", "content": word} if word else {}
+            choice = {"index": 0, "finish_reason": None if word else "stop", "delta": delta}
+            told = {**answer, "object": "chat.completion.chunk", "choices": [choice]}
+            await exchange.send(f"data: {json.dumps(told)}\n\n".encode())
+            await _pause(random.uniform(0, 6))
+        await exchange.send(b"data: [DONE]\n\n")
+        await exchange.finish()
+        return
+    await _pause(random.uniform(0, 40))
+    message = {"role": "assistant", "content": f"answer to {question}"}
+    reason = "stop"
+    if asked.get("tools") and asked["messages"][-1]["role"] == "user":
+        message = {"role": "assistant", "content": None, "tool_calls": _tool_calls(question)}
+        reason = "tool_calls"
+    choice = {"index": 0, "finish_reason": reason, "message": message}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     await exchange.answer_json(200, {**answer, "choices": [choice], "usage": usage})
 
 

@@ -44,9 +44,9 @@ def fail(crossing: Crossing, named: Named) -> NoReturn:
     taped = _taped(crossing)
     if taped.dies is not None:
         crossing.cut()  # the recorded run was killed here, and so is this one
-    told = taped.frozen_error
-    known = isinstance(told, dict) and str(told.get("$exception")) in named
-    error = error_of(told if known else taped.error, named, what=crossing.call.name)
+    frozen = taped.frozen_error
+    known = isinstance(frozen, dict) and str(frozen.get("$exception")) in named
+    error = error_of(frozen if known else taped.error, named, what=crossing.call.name)
     crossing.raised(error)
     raise error
 
@@ -66,22 +66,22 @@ def error_of(frozen: Any, named: Named, *, what: str) -> BaseException:
     """Rebuild an exception; a Divergence if its class is neither a builtin nor named."""
     if isinstance(frozen, BaseException):
         return frozen
-    told = frozen if isinstance(frozen, dict) else {}
-    name = str(told.get("$exception", ""))
+    facts = frozen if isinstance(frozen, dict) else {}
+    name = str(facts.get("$exception", ""))
     kind = named.get(name)
     if kind is None and name.startswith("builtins:"):
         kind = getattr(builtins, name.partition(":")[2], None)
     if not (isinstance(kind, type) and issubclass(kind, BaseException)):
         raise Divergence(
             f"The taped call of {what} raised {name.replace(':', '.') or 'something unknown'} "
-            f"({told.get('message', 'no message')}), a class that the tool does not name. "
+            f"({facts.get('message', 'no message')}), a class that the tool does not name. "
             f"Let it run for real: `--live {what}`."
         )
-    args = [_argument(item, named, what) for item in told.get("args") or ()]
-    if isinstance(told.get("filename"), str) and issubclass(kind, OSError) and len(args) == 2:
-        args.append(told["filename"])
+    args = [_argument(item, named, what) for item in facts.get("args") or ()]
+    if isinstance(facts.get("filename"), str) and issubclass(kind, OSError) and len(args) == 2:
+        args.append(facts["filename"])
     made = _exception(kind, args)
-    for key, item in (told.get("state") or {}).items():
+    for key, item in (facts.get("state") or {}).items():
         made.__dict__[key] = _argument(item, named, what)
     return made
 

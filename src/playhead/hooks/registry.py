@@ -46,6 +46,7 @@ ROWS: tuple[Row, ...] = (
     Row("asyncio.tasks", "order.task_sets", "clock"),
     Row("anyio._backends._asyncio", "order.task_sets:hook_anyio", "clock"),
     Row("trio", "order.trio_batches", "clock"),
+    Row("trio", "order.trio_deadlines", "clock"),
     Row("asyncio.taskgroups", "order.task_sets:hook_groups", "clock"),
     Row("sys", "order.outputs", "clock"),
     Row("logging", "order.log_handlers", "clock"),
@@ -57,6 +58,7 @@ ROWS: tuple[Row, ...] = (
     Row("multiprocessing.pool", "order.worker_results:hook_pool", "clock"),
     Row("concurrent.futures.process", "order.worker_results:hook_executor", "clock"),
     Row("multiprocessing.connection", "order.pipe_waits", "clock"),
+    Row("multiprocessing.synchronize", "order.pipe_waits:hook_events", "clock"),
     Row("time", "order.sleeps", "clock"),
     # http
     Row("httpx", "http.httpx_client", "http"),
@@ -83,6 +85,7 @@ ROWS: tuple[Row, ...] = (
     Row("socketserver", "input.threaded_servers", "input"),
     Row("socket", "input.threaded_servers:hook_accept", "input"),
     Row("socket", "input.shared_listeners", "input"),
+    Row("granian.server.common", "input.granian_server", "input"),
     Row("uvloop", "input.asyncio_stdin:hook_uvloop", "input"),
     Row("uvloop", "input.asyncio_servers:hook_uvloop", "input"),
     # streams

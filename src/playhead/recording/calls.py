@@ -44,7 +44,7 @@ class Call:
         """
         return self.boundary in _OWNERS and not self.facts.get("own")
 
-    def told(self) -> dict[str, Any]:
+    def event_data(self) -> dict[str, Any]:
         """Return the data of the call's event."""
         data = {"boundary": self.boundary, "name": self.name, "request": self.request, **self.facts}
         if self.effect is not None:

@@ -85,7 +85,7 @@ class ChunkBuffer:
             "_recorder",
         ),
         *("_scheduled",),
-        *("_size", "_started", "_stream", "count", "sends_body", "total"),
+        *("_size", "_started", "_stream", "count", "sends_body", "sent_encoding", "total"),
     )
 
     def __init__(
@@ -119,6 +119,8 @@ class ChunkBuffer:
         self.count = 0
         self.total = 0
         self.sends_body = False
+        # The content encoding of a request body that is sent in pieces.
+        self.sent_encoding: str | None = None
         if head is not None:
             self._last = mono_ns()
             _flusher.push(self)
@@ -147,6 +149,15 @@ class ChunkBuffer:
             self._scheduled = False
             if self._pieces or self._head is not None:
                 self._write(mono_ns())
+
+    def end_sent(self) -> None:
+        """The server answers: write a compressed request body, which is redacted as a whole, before the answer."""
+        with self._lock:
+            self.flush()
+            cleaner = self._cleaners.get("sent")
+            if isinstance(cleaner, EncodedBodyCleaner):
+                del self._cleaners["sent"]
+                self._tell("sent", cleaner.feed([], last=True))
 
     def finish(self) -> Held | None:
         """The stream has ended: write everything, also data that waits for the rest of a secret. If nothing was
@@ -182,16 +193,18 @@ class ChunkBuffer:
             return [(redactor.clean_bytes(piece), when) for piece, when in pieces]
         cleaner = self._cleaners.get(self._stream)
         if cleaner is None:
-            if self.encoding is None or self._stream != "body":
+            encodings = {"body": self.encoding, "sent": self.sent_encoding}
+            encoding = encodings.get(self._stream)
+            if encoding is None:
                 cleaner = StreamCleaner(redactor)
             else:
-                cleaner = EncodedBodyCleaner(redactor, self.encoding, http_headers.undo)
+                cleaner = EncodedBodyCleaner(redactor, encoding, http_headers.undo)
             self._cleaners[self._stream] = cleaner
         return cleaner.feed(pieces)
 
     def _tell(self, stream: str, pieces: list[Piece]) -> None:
         if pieces:
-            self._append({"call": self._call, **_told(stream, pieces)})
+            self._append({"call": self._call, **_pieces_data(stream, pieces)})
 
     def _append(self, data: dict[str, Any]) -> None:
         self._recorder.append(NewEvent(events.CHUNK, data, '""', self._call, None, True))
@@ -204,15 +217,15 @@ def streams_of(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
     encoding = None if redactor is None or not pieces else encoding_of(head.get("value"))
     if redactor is not None and encoding is not None:
         pieces = cleaned_pieces(redactor, encoding, pieces, http_headers.undo)
-        return [head, _told(stream, pieces)]
+        return [head, _pieces_data(stream, pieces)]
     # Most answers hold nothing that could be a secret, and ruling that out is much quicker than a search.
     whole = pieces[0][0] if len(pieces) == 1 else b"".join([piece for piece, _ in pieces])
     if redactor is not None and redactor.suspects(whole):
         pieces = StreamCleaner(redactor).feed(pieces, last=True)
-    return [head, _told(stream, pieces)] if pieces else [head]
+    return [head, _pieces_data(stream, pieces)] if pieces else [head]
 
 
-def _told(stream: str, pieces: list[Piece]) -> dict[str, Any]:
+def _pieces_data(stream: str, pieces: list[Piece]) -> dict[str, Any]:
     if len(pieces) == 1:  # most answers have one piece
         ((raw, when),) = pieces
         sizes, at_ns = [len(raw)], [when]

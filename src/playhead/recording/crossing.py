@@ -73,7 +73,7 @@ class Crossing:
         recorder = deck.recorder
         self._started = mono_ns()
         at = call.at or where.asked(3)
-        data = call.told() if taped is None else _data_of(call, taped)
+        data = call.event_data() if taped is None else _data_of(call, taped)
         entry = NewEvent(events.CALL, data, at, None, deck.cause_of(call))
         self.seq: Ref | None = recorder.append(entry)
         self._segment = recorder.segment
@@ -84,7 +84,7 @@ class Crossing:
             if taped is None:
                 self._mark = deck.marks.open(call, inside.get(), name)
             else:
-                deck.marks.serve(taped.match.get("of"))
+                deck.marks.serve(taped.match.get("of"), name)
 
     @property
     def started_ns(self) -> int:
@@ -114,6 +114,8 @@ class Crossing:
         ref = self.seq if recorder.segment is self._segment else self.ref
         if ref is None:
             return  # the call itself was lost, and that is counted
+        if self._buffer is not None and self._buffer.sent_encoding is not None:
+            self._buffer.end_sent()
         now = mono_ns()
         at_ns = now - self._started
         if not self.is_inner:
@@ -147,8 +149,8 @@ class Crossing:
         when = now - self._started
         if self.seq is not None and not self.is_inner:
             points.note_call(self.seq, when, now, recorder)
-        told = {"stream": "head", "value": head, "at_ns": [when]}
-        self.end("returned", members, (told, "body", [(body, when)] if body else []))
+        piece = {"stream": "head", "value": head, "at_ns": [when]}
+        self.end("returned", members, (piece, "body", [(body, when)] if body else []))
 
     def chunk(self, piece: bytes, stream: str = "body") -> None:
         """Record a piece of a stream, as it came."""
@@ -167,10 +169,10 @@ class Crossing:
                 is_inner=self.is_inner,
                 encoding=encoding_of(self._head),
             )
-        if self._head is None and stream == "sent":
-            buffer.sends_body = (
-                True  # of a request, in pieces; messages of a socket come after its head
-            )
+        if self._head is None and stream == "sent" and not buffer.sends_body:
+            # The body of a request, in pieces. Messages of a socket come after its head.
+            buffer.sends_body = True
+            buffer.sent_encoding = _encoding_sent(self.call)
         buffer.add(stream, bytes(piece))
         if self._heard is not None and stream == "body":
             self._heard.append(piece)
@@ -218,6 +220,10 @@ class Crossing:
     async def reach_async(self, point: int) -> None:
         """Wait like `reach`, while other tasks run."""
         await pacing.rest_async(self._wait_ns(point))
+
+    async def reach_moment_async(self, at_ns: int) -> None:
+        """Wait like `reach_async` for a moment that is a fact of the taped call."""
+        await pacing.rest_async(at_ns - self._shown_ns)
 
     def reach_later(self, point: int) -> float:
         """Return after how many seconds a timer must fire, for callers that wait with a timer of the event loop."""
@@ -358,7 +364,7 @@ def _data_of(call: Call, taped: Taped) -> dict[str, Any]:
     """Return the data of a served call's event: the call, and how its answer was found."""
     if taped.quiet:
         return {"boundary": call.boundary, "name": call.name, "match": taped.match}
-    return {**call.told(), "match": dict(taped.match)} if taped.match else call.told()
+    return {**call.event_data(), "match": dict(taped.match)} if taped.match else call.event_data()
 
 
 def is_cancellation(error: BaseException) -> bool:
@@ -366,3 +372,14 @@ def is_cancellation(error: BaseException) -> bool:
     return type(error).__name__ in ("CancelledError", "Cancelled") and not isinstance(
         error, Exception
     )
+
+
+def _encoding_sent(call: Call) -> str | None:
+    """Return the content encoding of a request. It decides what a server answers, so it is part of the match."""
+    headers = call.request.get("headers") if type(call.request) is dict else None
+    pairs = (
+        [[name, str(value)] for name, value in headers.items()]
+        if type(headers) is dict
+        else headers
+    )
+    return encoding_of({"headers": pairs})

@@ -223,10 +223,19 @@ class Deck:
         recording, and a Divergence in a replay, where nothing may be sent unseen.
         """
         if self.mode is not None:
-            raise Divergence(f"{what} is about to be used, and {why}: nothing is sent.")
+            raise Divergence(f"A replay cannot answer {what}: {why}. Nothing was sent.")
         self.recorder.append(
             NewEvent(events.HOLE, {"boundary": boundary, "what": what, "why": why})
         )
+
+    def unserved(self, server: str, why: str) -> None:
+        """Report that the program serves requests that are not recorded. The run is then `partial`: a replay could not
+        send them again.
+        """
+        if self.mode is None:
+            what = f"requests to {server}"
+            hole = {"boundary": "input", "what": what, "why": why, "server": server}
+            self.recorder.append(NewEvent(events.HOLE, hole))
 
     def part(self, call: Call, kind: str, detail: str, advice: str | None = None) -> None:
         """Report a divergence within a call that is being served: the program uses the answer in another way than the

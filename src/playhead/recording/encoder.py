@@ -19,9 +19,11 @@ from playhead.encoding.jsonbytes import canonical, quote
 from playhead.encoding.plain import Keys, is_plain
 from playhead.encoding.values import Frozen, freeze, safe_str, type_name
 from playhead.events import KINDS
+from playhead.host import native_core
 from playhead.host.later import Later
 from playhead.recording import lanes
 from playhead.redact import Redactor
+from playhead.redact.spans import is_confirmed
 from playhead.tape.blobs import THRESHOLD, spill
 
 TYPE_CHECKING = False
@@ -108,6 +110,7 @@ def error_type(error: Any) -> str | None:
 # Why `encode` may refuse a value that looked plain: lone surrogates, keys of a subclass of `str`, a dict
 # that another thread is changing.
 _UNPLAIN = (ValueError, TypeError, RecursionError, RuntimeError)
+_ANY_SIZE = 1 << 62
 _LONGEST_REMEMBERED = 200
 _MOST_REMEMBERED = 10_000
 
@@ -198,6 +201,8 @@ class OpenSegment:
         self.names = Names(redactor)
         self._keys = Keys() if redactor is None else redactor.safe_keys
         self._suspects = None if redactor is None else redactor.suspicion()
+        native_core.load()
+        self._search = self._native_search()
         self._json = jsonbytes.fastest(may_import=may_import)
         self._is_fastest = False
 
@@ -218,16 +223,10 @@ class OpenSegment:
         elif redacted:
             encoded = encode(data)
             return encoded if len(encoded) <= THRESHOLD else spill(self._folder, data, encode)
-        plain = False
-        try:
-            if is_plain(data, self._keys):
-                encoded = encode(data)
-                if len(encoded) <= THRESHOLD and not (self._suspects and self._suspects(encoded)):
-                    return encoded
-                plain = True
-        except _UNPLAIN:
-            plain = False
-        frozen = self._clean(data) if plain else self._settled(data)
+        found = self._plain(data, THRESHOLD)
+        if found is not None and not found[1]:
+            return found[0]
+        frozen = self._settled(data) if found is None else self._clean(data)
         if _is_large(frozen):
             return spill(self._folder, frozen, encode)
         encoded = encode(frozen)
@@ -235,33 +234,57 @@ class OpenSegment:
 
     def frozen(self, value: Any) -> Any:
         """Return `value` in its form on the tape, frozen and redacted, for matching against a tape."""
+        found = self._plain(value, _ANY_SIZE)
+        if found is None:
+            return self._settled(value)
+        return self._clean(value) if found[1] else value
+
+    def _plain(self, value: Any, most: int) -> tuple[bytes, bool] | None:
+        """Return the JSON of a value that JSON holds exactly, and whether the value must be examined: it may hold a
+        secret, or its JSON is longer than `most`. None: JSON does not hold the value exactly.
+        """
+        core, search = native_core.core, self._search
+        if core is not None and search is not None:
+            found = core.encode(value, self._keys.known, THRESHOLD, *search)
+            if type(found) is bytes:
+                return found, False
+            if found is not None:
+                encoded, clue = found
+                return encoded, is_confirmed(encoded, clue, (), search[1])
+        # The core leaves unusual and large values to Python.
         try:
             if is_plain(value, self._keys):
-                suspicious = self._suspects is not None and self._suspects(self._json(value))
-                return self._clean(value) if suspicious else value
+                encoded = self._json(value)
+                is_long = len(encoded) > most
+                return encoded, is_long or (self._suspects is not None and self._suspects(encoded))
         except _UNPLAIN:
-            return self._settled(value)
-        return self._settled(value)
+            return None
+        return None
 
     def learn_secrets(self, variables: Mapping[str, str]) -> bool:
         """Redact the secrets among these variables from now on, in the caches too. Return whether any were new."""
         if self._redactor is None or not self._redactor.renew(variables):
             return False
         self._suspects = self._redactor.suspicion()
+        self._search = self._native_search()
         # Replaced, not cleared: another thread may be about to store data that it encoded before.
         self.names = Names(self._redactor)
         return True
 
+    def _native_search(self) -> tuple[Any, Any] | None:
+        """Return what the native core searches for in data. None: values are encoded in Python."""
+        return (None, None) if self._redactor is None else self._redactor.native_search()
+
     def use(self, encode: jsonbytes.Encode) -> None:
-        """Encode JSON with this function from now on: for comparing the speed of two encoders."""
-        self._json, self._is_fastest = encode, True
+        """Encode JSON with this function from now on, in Python: for comparing the speed of two encoders."""
+        self._json, self._is_fastest, self._search = encode, True, None
 
     def hurry(self) -> None:
         """Switch to the faster JSON encoder that the program has installed, but not loaded.
 
         Once: a signal handler may record while that import is under way.
         """
-        if not self._is_fastest:
+        if not self._is_fastest and native_core.core is None:
             self._is_fastest = True
             self._json = jsonbytes.fastest(may_import=True)
 

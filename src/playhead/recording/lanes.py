@@ -7,6 +7,7 @@ tasks, threads and executors.
 
 from __future__ import annotations
 
+import sys
 from contextvars import ContextVar
 from itertools import count
 
@@ -15,9 +16,9 @@ from playhead.host.later import Later
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import hashlib
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextvars import Token
-    from types import TracebackType
+    from types import CodeType, FrameType, TracebackType
     from typing import Any
 
     from playhead.events import Ref
@@ -60,17 +61,29 @@ class Lane:
 
     def child(self) -> Lane:
         if is_carried():
-            return Lane(f"{self.name}/~{self.count('~')}", self.scope)
+            return self.transport()
         ordinal = next(self._ordinals)
         if self.name.count("/") < _DEEPEST:
             return Lane(f"{self.name}/{ordinal}", self.scope)
         return Lane(_shortened(self.name, ordinal), self.scope)
+
+    def transport(self) -> Lane:
+        """Return a lane for what a client does with its connections outside of any request. A replay opens no
+        connections, so the tasks that close them must not shift the numbers of other tasks.
+        """
+        return Lane(f"{self.name}/~{self.count('~')}", self.scope)
 
     def process(self) -> str:
         """Return the lane of a process that is started from here. Processes have their own count: a replay does not
         start the processes whose answers are on the tape, and tasks and threads must keep their numbers.
         """
         return f"{self.name}/p{self.count('process')}"
+
+    def worker(self) -> str:
+        """Return the lane of a process that a replay runs again, such as a worker of a pool. Workers have their own
+        count: a replay starts all of them, but not the other processes.
+        """
+        return f"{self.name}/w{self.count('worker')}" if counts_workers else self.process()
 
     def restart(self) -> None:
         """Count from 1 again: another run begins here."""
@@ -92,6 +105,9 @@ class Lane:
         return f"Lane({self.name!r})"
 
 
+# Whether workers have their own count. Older tapes do not have it.
+counts_workers = True
+
 # Lanes outlive replays in one process, and every tape has a time of its own.
 _replay = 0
 
@@ -100,6 +116,18 @@ def begin_replay() -> None:
     """Begin the replay of another tape: the positions of lanes on earlier tapes do not count."""
     global _replay  # noqa: PLW0603  one number a process
     _replay += 1
+
+
+def know_processes(names: Iterable[str]) -> None:
+    """Learn the lanes of the processes on the tape, and count workers as its recorder did."""
+    global counts_workers  # noqa: PLW0603  one flag a process
+    parts = {name.rpartition("/")[2] for name in names}
+    had_others = any(_is_process(one, "p") for one in parts)
+    counts_workers = not had_others or any(_is_process(one, "w") for one in parts)
+
+
+def _is_process(part: str, letter: str) -> bool:
+    return part[:1] == letter and part[1:].isdecimal()
 
 
 def _shortened(name: str, ordinal: int) -> str:
@@ -117,9 +145,27 @@ def is_carried() -> bool:
     not shift the numbers of the others.
     """
     if printing.get() is not None:
-        return True
+        return not in_handler()
     calls = inside.get()
-    return bool(calls) and any(call.boundary in _CARRIED for call in calls)
+    return bool(calls) and any(call.boundary in _CARRIED for call in calls) and not in_handler()
+
+
+# The code of the program's signal handlers, filled by `hooks/input/signals`.
+handler_codes: set[CodeType] = set()
+
+
+def in_handler() -> bool:
+    """Return whether a signal handler of the program runs. The interpreter runs it in the middle of whatever the main
+    thread does, for example of a call, and the handler is not a part of that call.
+    """
+    if not handler_codes:
+        return False
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in handler_codes:
+            return True
+        frame = frame.f_back
+    return False
 
 
 MAIN = Lane("main")

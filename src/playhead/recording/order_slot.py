@@ -8,8 +8,10 @@ after it, which notes a point while recording.
 from __future__ import annotations
 
 import _thread
+import os
 
 from playhead.host.later import Later
+from playhead.host.lean import Protocol, partial
 from playhead.recording import lanes, points
 
 TYPE_CHECKING = False
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from playhead.recording.lanes import Lane
+    from playhead.recording.recorder import Recorder
     from playhead.replay.loop_points import LoopState
     from playhead.replay.playhead import Playhead
     from playhead.replay.points_table import Place
@@ -33,6 +37,26 @@ _loops: list[Callable[[], LoopState | None]] = []
 is_playing: Callable[[], bool] = lambda: False  # noqa: E731  replaced by the stage of taped processes
 
 
+class PrintLock:
+    """Admits one writer of stdout and stderr at a time while recording, so that points are in the order of the writes.
+
+    The same lock is held while output is assigned to children. Otherwise a child that starts or ends in another thread
+    could claim the text that this thread is printing, and a replay would print it twice. Re-entrant: a signal handler
+    may print.
+    """
+
+    def __init__(self) -> None:
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Make a new lock, also in a forked child, which lacks the thread that held the old one."""
+        self.lock = _thread.RLock()
+
+
+printing = PrintLock()
+os.register_at_fork(after_in_child=printing.start_anew)
+
+
 # Called before (None) and after (with the bytes) the program itself prints to a descriptor, while children write to the
 # same streams. None if no child does. Set by `hooks/process/output_files`.
 settle_children: Callable[[int, bytes | None], Callable[[], None] | None] | None = None
@@ -41,6 +65,43 @@ settle_children: Callable[[int, bytes | None], Callable[[], None] | None] | None
 # Called in a replay before the program itself prints: prints the output that taped servers wrote before that moment.
 # None if there are no taped servers.
 show_children: Callable[[], None] | None = None
+
+
+class PrintTurns(Protocol):
+    """The turns of one process among several that print, or take items from a queue that they share."""
+
+    def __enter__(self) -> None:
+        """Begin to print, in a replay when the other processes have printed what came before."""
+
+    def __exit__(self, *raised: object) -> None:
+        """End to print."""
+
+    def await_item(self) -> None:
+        """Wait in a replay until this process may take the next item of a shared queue."""
+
+    def note_item(self) -> None:
+        """Note that the item is taken. The caller holds the lock of the queue."""
+
+
+# Entered around each write of this process to stdout or stderr, while other processes of the program may print, too.
+# None if there are no others, or their order is not kept.
+prints: PrintTurns | None = None
+
+# Makes the context manager that records the order. Set by `hooks/order/outputs`.
+record_prints: Callable[[Recorder], PrintTurns] | None = None
+
+
+def share_output(recorder: Recorder) -> None:
+    """Keep the order between the output of this process and that of others from now on: the program forks, starts
+    processes with `multiprocessing`, or is such a process.
+    """
+    global prints  # noqa: PLW0603  one slot a process
+    if prints is not None:
+        return
+    if _active is not None:
+        prints = _active.share_output(recorder)
+    elif record_prints is not None and points.of_process() is not None:
+        prints = record_prints(recorder)
 
 
 def watch_loop(state_here: Callable[[], LoopState | None]) -> None:
@@ -63,13 +124,13 @@ def active() -> Playhead | None:
 def begin(head: Playhead) -> None:
     global _active  # noqa: PLW0603  one slot a process
     _active = head
-    points.steps = 0
+    points.forget_steps()
     head.signals.watch()
 
 
 def end() -> None:
-    global _active, show_children  # noqa: PLW0603  one slot a process
-    _active = show_children = None
+    global _active, show_children, prints  # noqa: PLW0603  one slot a process
+    _active = show_children = prints = None
     _loops.clear()
 
 
@@ -114,18 +175,45 @@ def wait_for(kind: str) -> Place | None:
     return place
 
 
-def step() -> None:
-    """Count a step: this thread is about to print or to make a call, or has printed. Deliver the signals that came
-    before this step in the recorded program.
+def submit(job: Lane) -> None:
+    """Note that this lane submits a job, so it has come to the moment at which the recorded lane did that. The clock of
+    a replay stands still while the program computes. Without this moment, a timeout for the result of the job would
+    begin too early, and could pass before the job is done.
     """
-    # Handlers run in the main thread. Code inside a call does not run again in a replay. The checks call no helper
-    # function, because they run before every call.
-    if _thread.get_ident() != points.main_thread or lanes.inside.get() or lanes.printing.get():
+    head = active()
+    place = None if head is None else head.table.lane(job.name, points.DONE, 1)
+    took = None if place is None else place.what[3]
+    # Tapes of older versions lack it, and a tape from elsewhere may hold any value.
+    if place is not None and isinstance(took, str) and took.isdecimal():
+        lanes.current.get().reach(place.ns - int(took))
+
+
+def step() -> None:
+    """Count a step: this thread is about to make a call. Deliver the signals that came before this step in the recorded
+    program.
+    """
+    # Handlers run in the main thread. Code inside a call does not run again in a replay, but a handler that runs in the
+    # middle of a call does. The checks call no helper function, because they run before every call.
+    if _thread.get_ident() != points.main_thread or (
+        (lanes.inside.get() or lanes.printing.get()) and not lanes.in_handler()
+    ):
         return
     if _active is not None and not _active.time.is_real:
-        _active.signals.step(points.steps)
+        _active.signals.step()
     # Not counted if a handler has raised: the recorded program did not come here then.
-    points.steps += 1
+    points.count_step()
+
+
+def print_step(write: Callable[[str], int], text: str) -> int:
+    """Print a text with `write`, a method in C, and count a step as in `step`."""
+    if _thread.get_ident() != points.main_thread or (
+        (lanes.inside.get() or lanes.printing.get()) and not lanes.in_handler()
+    ):
+        return write(text)
+    if _active is not None and not _active.time.is_real:
+        _active.signals.step()
+    count: int = points.count_with(partial(write, text))
+    return count
 
 
 def send_to_self(number: int) -> bool:
@@ -186,11 +274,29 @@ def pend_read(
     return True
 
 
+def take_read(moment: int) -> bool:
+    """Pass this moment for a task of an event loop that reads without waiting. Return False if the replay has not come
+    to it.
+    """
+    place: Place | None = getattr(moment, "place", None)
+    state = loop_here()
+    if place is None or state is None:
+        return False
+    return place.passed or state.take(place)
+
+
 def pass_by(moment: int) -> None:
     """Mark this moment as passed: the program will not come to it, because it already knows its content."""
     place, head = place_ahead(moment), active()
     if place is not None and head is not None:
         head.pass_by(place)
+
+
+def come_to(moment: int) -> None:
+    """Pass this moment, to which the program itself has come: nothing waits for it."""
+    place, head = place_ahead(moment), active()
+    if place is not None and head is not None:
+        head.note(place, loop_here())
 
 
 def has_come(moment: int) -> bool:

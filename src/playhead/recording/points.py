@@ -19,12 +19,16 @@ callbacks that the loop had already scheduled for the next iteration. Both are l
 from __future__ import annotations
 
 import _thread
+import io
 import os
 import sys
 
+# The C module: `operator` itself would be loaded in every recorded process for this one name.
+from _operator import methodcaller
+
 from playhead import events
 from playhead.clock import mono_ns
-from playhead.host.lean import Protocol
+from playhead.host.lean import Protocol, partial
 from playhead.recording import lanes
 from playhead.recording.encoder import NewEvent
 
@@ -37,6 +41,9 @@ if TYPE_CHECKING:
     from playhead.recording.lanes import Lane
     from playhead.recording.recorder import Recorder
 
+# An event loop began to run in this lane; the row has its number. It has no place in the order. Loops of several
+# threads begin in any order, so a replay finds the number of a loop by its lane.
+LOOP = "loop begins"
 # Events that a lane can learn of. A cancelled timer has no place in the order, but a replay must know that it
 # never fired.
 TIMER, CANCELLED, SOON = "timer", "cancelled", "soon"
@@ -44,17 +51,27 @@ OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept",
 # The detail of a callback that the loop's own thread gave to `call_soon_threadsafe`. For a callback of another thread
 # the detail is the number of callbacks that the loop ran before it in its turn.
 FROM_LOOP = "loop"
+# The detail of `DONE` is the time since the job was submitted, in nanoseconds, as text.
 ACQUIRED, RECEIVED, CLOSED, AWAITED = "acquired", "received", "closed", "awaited"
 # An SQLite statement has finished; the program has polled pipes of other processes (the detail says which were ready).
-STATEMENT, PIPES, POLLED = "statement", "pipes", "polled"
+STATEMENT, PIPES, POLLED, LOOKED = "statement", "pipes", "polled", "looked"
 # The program got an item from a queue between processes; the detail is a digest of the item.
 ITEM = "item"
 # The detail of a wait that ended without success.
 IN_VAIN = "in vain"
+# The main thread has ended, and with it the program, if there are other threads.
+ENDED = "ended"
 # The program ends because of Ctrl-C.
 INTERRUPT = "interrupt"
-# A handler of the program ran; the number of the signal follows. The detail is the number of steps before it.
+# A handler of the program ran; the number of the signal follows. The detail is a list with the number of steps before
+# it, and a 1 if the handler of the signal before it had not begun yet. (In early tapes the detail is a number, which
+# counts steps differently.)
 SIGNAL = "signal"
+# Text of this process has left for stdout or stderr, while other processes of the program print there, too. The lane is
+# that of the main thread. It has no place in the order of the process: see `print_turns`. With the detail `TAKEN` the
+# process has not printed, but taken an item from a queue that several processes read.
+PRINTED = "printed"
+TAKEN = "taken"
 # Marks that the tape has locks; and that a lock was taken by another lane than the previous time.
 LOCKS, LOCK = "locks", "lock"
 
@@ -66,6 +83,8 @@ _MOST_LOOSE = 2048
 _MOST_NAMES = 4096
 _NO_TURN = (0, 0)
 _RUN_ONCE = "_run_once"
+# How long the end of a process waits for a thread that is writing points.
+_LONGEST_WRITE_S = 5.0
 
 
 class Scopes(Protocol):
@@ -90,8 +109,9 @@ class PointLog:
         self._flush_soon = flush_soon
         self._busy = _thread.allocate_lock()
         self._scheduled = False
+        self._writer = 0
         self._names: dict[str, str] = {}
-        recorder.last_words.append(self.flush)
+        recorder.last_words.append(self.flush_last)
 
     def add(self, entry: tuple[Any, ...]) -> None:
         self.entries.append(entry)
@@ -101,27 +121,61 @@ class PointLog:
         elif len(self.entries) >= _MOST_LOOSE:
             self.flush()
 
+    def add_signal(self, entry: tuple[Any, ...], detail: list[int], mark: list[None]) -> None:
+        """Add an entry whose detail gets the number of steps so far, and append to `mark`. Another signal handler runs
+        before all of this or after it, because `extend` runs C code only.
+        """
+        flags, detail[:] = list(detail), []
+        count = _call_each((_steps.tell, *(partial(int, flag) for flag in flags)))
+        acts = (
+            partial(detail.extend, count),
+            partial(self.entries.append, entry),
+            partial(mark.append, None),
+        )
+        [].extend(_call_each(acts))
+        if not self._scheduled:
+            self._scheduled = True
+            self._flush_soon(self)
+
     def flush(self) -> None:
         """Write the points so far. Recording fails open: the recorder counts points that cannot be written."""
         self._scheduled = False
-        if not self.entries or not self._busy.acquire(blocking=False):
-            return
+        if self.entries and self._busy.acquire(blocking=False):
+            self._write()
+
+    def flush_last(self) -> None:
+        """Write the points so far, after another thread that is writing some: the tape is closed next, and that thread
+        ends with the process.
+        """
+        if self._writer == _thread.get_ident():
+            return  # a signal handler ends the process while this thread writes
+        if self._busy.acquire(timeout=_LONGEST_WRITE_S):
+            self._write()
+
+    def _write(self) -> None:
+        """Write the points. The caller has acquired `_busy`, which is released here."""
+        self._writer = _thread.get_ident()
         try:
             count = len(self.entries)
             taken = self.entries[:count]
             del self.entries[:count]
-            # Within the lock: the points of another thread are later and must follow on the tape.
-            data = pack(taken, self._clean)
-            self._recorder.append(NewEvent(events.ORDER, data, '""', None, None, True))
+            if taken:
+                # Within the lock: the points of another thread are later and must follow on the tape.
+                data = pack(taken, self._clean)
+                self._recorder.append(NewEvent(events.ORDER, data, '""', None, None, True))
         finally:
+            self._writer = 0
             self._busy.release()
 
     def _clean(self, name: str) -> str:
         """Return the name of a lane or of a callback, without secrets. Cached: a run has few of them, and searching
-        every point would cost more than noting it.
+        every point would cost more than noting it. Not searched: numbered lanes. Each job has one of its own, and a
+        search takes 5 us.
         """
         known = self._names.get(name)
         if known is None:
+            if _is_numbered(name):
+                return name
             redactor = self._recorder.redactor
             known = name if redactor is None else redactor.clean_text(name)
             if len(self._names) >= _MOST_NAMES:
@@ -139,8 +193,21 @@ class PointLog:
         """Start again in a forked child: the parent writes the points so far."""
         self.entries = []
         self._busy = _thread.allocate_lock()
+        self._writer = 0
         self._scheduled = False
-        self._recorder.last_words.append(self.flush)
+        self._recorder.last_words.append(self.flush_last)
+
+
+def _is_numbered(lane: str) -> bool:
+    """Return whether the name of a lane consists of numbers of ours (`main/3/~1`): then it holds no secret."""
+    first, *parts = lane.split("/")
+    if first != "main" or not lane.isascii():
+        return False
+    for part in parts:
+        number = part[1:] if part[:1] in ("~", "p", "w") else part
+        if not number.isdecimal() or len(number) > 9:
+            return False
+    return True
 
 
 def pack(entries: list[tuple[Any, ...]], clean: Callable[[str], str] = str) -> dict[str, Any]:
@@ -177,23 +244,45 @@ _log: PointLog | None = None
 _scoped: Scopes | None = None
 # The running event loop of this thread; None before asyncio was imported.
 _running: Callable[[], Any] | None = None
+_trio_turn: Callable[[], tuple[int, int]] | None = None
 
 
-# The main thread, and its steps: how often it began or finished printing, or began a call. A signal comes between two
-# steps.
+# The main thread, and its steps: how often it has printed or begun a call. A signal comes between two steps. The
+# number is the position of a stream without content: moving it is one call of C code, so no handler runs in the middle.
 main_thread = _thread.get_ident()
-steps = 0
+_steps = io.BytesIO()
+count_step = partial(_steps.seek, 1, io.SEEK_CUR)
+_call_each = partial(map, methodcaller("__call__"))
+
+
+def steps() -> int:
+    return _steps.tell()
+
+
+def forget_steps() -> None:
+    _steps.seek(0)
+
+
+def count_with(act: Callable[[], Any]) -> Any:
+    """Call `act`, a function in C, and count a step. A signal handler of the program runs before both or after both,
+    because Python code does not run between them.
+    """
+    results: list[Any] = []
+    # One call of C code: the loop of a list display or of an unpacking would let a handler run.
+    results.extend(_call_each((act, count_step)))
+    return results[0]
 
 
 def begin(log: PointLog) -> None:
-    global _log, steps
-    _log, steps = log, 0
+    global _log  # noqa: PLW0603  one slot a process
+    _log = log
+    forget_steps()
 
 
 def end() -> None:
     global _log  # noqa: PLW0603  one slot a process
     if _log is not None:
-        _log.flush()
+        _log.flush_last()
     _log = None
 
 
@@ -219,10 +308,18 @@ def watch_loops(running: Callable[[], Any]) -> None:
     _running = running
 
 
+def watch_trio(turn: Callable[[], tuple[int, int]]) -> None:
+    """Set the function that returns the turn of the trio run in this thread, after trio was imported."""
+    global _trio_turn  # noqa: PLW0603  one slot a process
+    _trio_turn = turn
+
+
 def turn() -> tuple[int, int]:
     """Return the number of the event loop that runs in this thread, and of its iteration."""
     loop = None if _running is None else _running()
-    return _NO_TURN if loop is None else loop.__dict__.get("_playhead_turn", _NO_TURN)
+    if loop is None:
+        return _NO_TURN if _trio_turn is None else _trio_turn()
+    return loop.__dict__.get("_playhead_turn", _NO_TURN)  # type: ignore[no-any-return]
 
 
 def place_in_turn() -> tuple[int, int] | None:
@@ -252,7 +349,7 @@ def note_call(call: Ref, at_ns: int, now: int, recorder: Recorder | None = None)
     log = _log if _scoped is None else _scoped.log_of(recorder)
     if log is None or type(call) is not int:
         return
-    here = _NO_TURN if _running is None else turn()
+    here = turn()
     where = place_in_turn() if here[0] else None
     log.add((now, here, call, at_ns) if where is None else (now, here, call, at_ns, *where))
 
@@ -264,6 +361,24 @@ def note(lane: Lane, kind: str, detail: Any = None, number: int = 0) -> None:
     log = _log if _scoped is None else _scoped.log_of_lane(lane)
     if log is not None and lanes.printing.get() is None:
         log.add((mono_ns(), turn(), lane.name, kind, number or lane.count(kind), detail))
+
+
+def note_loop(lane: Lane, number: int) -> None:
+    """Note that the event loop with this number begins to run in this lane."""
+    log = _log if _scoped is None else _scoped.log_of_lane(lane)
+    if log is not None and lanes.printing.get() is None:
+        log.add((mono_ns(), (number, 0), lane.name, LOOP, lane.count(LOOP), None))
+
+
+def note_signal(number: int, mark: list[None], *, is_before: bool) -> None:
+    """Note that a handler of the program is about to run, also in the middle of a tool. `mark` grows when the point is
+    noted. `is_before`: the handler of the signal before it has not begun.
+    """
+    log, lane = active(), lanes.MAIN
+    if log is not None:
+        kind, detail = f"{SIGNAL}:{number}", [1] if is_before else []
+        entry = (mono_ns(), turn(), lane.name, kind, lane.count(kind), detail)
+        log.add_signal(entry, detail, mark)
 
 
 def _start_anew() -> None:

@@ -300,7 +300,7 @@ class Recorder:
         except OSError as error:
             self._warn_of(error)
             return False
-        happened = "was deleted or closed during the run, and taken up again"
+        happened = "was deleted or closed during the run; recording continues"
         self._losses.count(gone, f"the tape {happened}")
         self.warn(f"the tape in {self.folder} {happened}.")
         return True

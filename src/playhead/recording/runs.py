@@ -81,7 +81,7 @@ class Run:
 
         Args:
             kind: The event's kind, in your own words.
-            data: What it says; any value.
+            data: The event's data; any value.
             who: The agent or component. By default the run's name.
             why: The reason, in words.
             cause: The event that led to it, by the number that `emit` returned.
@@ -253,7 +253,7 @@ _process: list[Run] = []
 
 
 def current() -> Run | NoRun:
-    """The run that the code running now belongs to. Where nothing is recorded, a run whose methods do nothing.
+    """Return the run that the current code belongs to. If nothing is recorded, return a run whose methods do nothing.
 
     playhead.current().emit("cache:hit", {"key": key})
     """

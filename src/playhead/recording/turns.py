@@ -133,9 +133,9 @@ class Turn:
         self.last_seam = name
         self._seams.append(seam)
         turn = self._ref(recorder)
-        told = {"turn": turn, **seam, "value": data}
+        facts = {"turn": turn, **seam, "value": data}
         recorder.append(
-            NewEvent(events.SEAM, told, at or where.fragment(sys._getframe(1)), parent=turn)
+            NewEvent(events.SEAM, facts, at or where.fragment(sys._getframe(1)), parent=turn)
         )
 
     @property

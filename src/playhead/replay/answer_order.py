@@ -3,7 +3,8 @@
 Such an agent has no points on the tape: its requests to the proxy and its programs are all that is known of
 it. So an answer waits until every call that the agent had made by then is there, and every answer that it had
 by then has been given. That cannot block an unchanged agent, because none of those calls can depend on the
-answer. A changed agent may never make one of them: after some seconds without any call it is not waited for.
+answer. A changed agent may never make one of them: after some seconds without any call it is not waited for. These
+seconds do not count while the agent works: on a busy machine it may need longer for its next call.
 
 Knows taped calls and their times; does not know HTTP or shims. One object for the sidecar; thread-safe.
 """
@@ -21,24 +22,42 @@ from playhead.replay.matching.matcher import is_side
 from playhead.replay.matching.taped import TapedCall, TapedRun
 
 _POLL_S = 0.004
-# Without any call for this long, the calls that are missing are not waited for.
+# Without any call for this long, the calls that are missing are not waited for if the agent is idle or has used as much
+# CPU time meanwhile.
 _PATIENCE_NS = 5_000_000_000
-# After an answer the agent gets time to work on it before it gets the next answer of calls that ran at the same time.
-_LONGEST_SETTLING_NS = 1_000_000_000
+# After an answer the agent gets time to work on it before it gets the next answer of calls that ran at the same time:
+# until it is idle, or has used this much CPU time.
+_SETTLING_NS = 1_000_000_000
+# The limits in wall time are longer by this factor: so much slower may a machine be because of other work.
+_SLOWEST = 12
 _IDLE_LOOKS = 3
+_LOOK_EVERY_NS = 100_000_000
 _BUSY = frozenset({b"R", b"D"})
+# Fields of /proc/PID/stat behind the name of the program, and the unit of both times.
+_USER_TIME, _SYSTEM_TIME = 11, 12
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class AnswerOrder:
     """The moments of the calls of one recorded sidecar, and which of them the replay has reached."""
 
-    def __init__(self, recording: TapedRun, command: int | None = None) -> None:
+    def __init__(
+        self,
+        recording: TapedRun,
+        command: int | None = None,
+        patience_ns: int = _PATIENCE_NS,
+    ) -> None:
         self._command = command
+        self._patience_ns = patience_ns
         self._lock = threading.Lock()
         self._begun: set[str] = set()
         self._ended: set[str] = set()
         self._left_out: set[str] = set()
         self._progress_at = clock.mono_ns()
+        # CPU time of the agent at that moment, and when it is looked at next.
+        self._progress_cpu: int | None = None
+        self._look_at = 0
+        self._idle_looks = 0
         self._calls = {call.ref: call for call in _served_here(recording)}
         # (moment, call, whether it is the call's end)
         self._moments: list[tuple[int, str, bool]] = []
@@ -85,10 +104,27 @@ class AnswerOrder:
             missing = [one for at, one, _ in self._open(moment) if one != ref]
             if not missing:
                 return False
-            if clock.mono_ns() - self._progress_at > _PATIENCE_NS:
+            if self._is_stuck():
                 self._left_out.update(missing)
                 return False
             return True
+
+    def _is_stuck(self) -> bool:
+        """Return whether the agent will not make any of the missing calls, as far as one can know."""
+        now = clock.mono_ns()
+        waited = now - self._progress_at
+        if self._command is None or waited > _SLOWEST * self._patience_ns:
+            return waited > self._patience_ns
+        if now < self._look_at:
+            return False
+        self._look_at = now + _LOOK_EVERY_NS
+        is_idle, cpu_ns = _activity(self._command)
+        self._idle_looks = self._idle_looks + 1 if is_idle else 0
+        if self._progress_cpu is None:
+            self._progress_cpu = cpu_ns
+        if waited <= self._patience_ns:
+            return False
+        return self._idle_looks >= _IDLE_LOOKS or cpu_ns - self._progress_cpu > self._patience_ns
 
     def _open(self, moment: int) -> Iterator[tuple[int, str, bool]]:
         """Return the moments of the tape before this one that the replay has not reached yet."""
@@ -113,16 +149,24 @@ class AnswerOrder:
         )
 
     def _until_settled(self) -> Iterator[float]:
-        latest = clock.mono_ns() + _LONGEST_SETTLING_NS
+        latest = clock.mono_ns() + _SLOWEST * _SETTLING_NS
+        before = None if self._command is None else _activity(self._command)[1]
         idle = 0
         while idle < _IDLE_LOOKS and clock.mono_ns() < latest:
             yield _POLL_S
-            idle = idle + 1 if self._command is None or _is_idle(self._command) else 0
+            if self._command is None or before is None:
+                idle += 1
+                continue
+            is_idle, cpu_ns = _activity(self._command)
+            if cpu_ns - before > _SETTLING_NS:
+                return
+            idle = idle + 1 if is_idle else 0
 
     def _note(self, where: set[str], ref: object) -> None:
         with self._lock:
             where.add(str(ref))
             self._progress_at = clock.mono_ns()
+            self._progress_cpu = None
 
 
 # The order of this sidecar's replay; None while recording.
@@ -152,14 +196,17 @@ def _served_here(recording: TapedRun) -> list[TapedCall]:
     return found
 
 
-def _is_idle(pid: int) -> bool:
-    """Return whether every thread of a process and of those below it waits."""
+def _activity(pid: int) -> tuple[bool, int]:
+    """Return whether every thread of a process and of those below it waits, and the CPU time that they have used."""
+    is_idle, used = True, 0
     with suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/stat", "rb") as file:
-                if file.read().rpartition(b") ")[2][:1] in _BUSY:
-                    return False
+                words = file.read().rpartition(b") ")[2].split()
+            is_idle = is_idle and words[0] not in _BUSY
+            used += (int(words[_USER_TIME]) + int(words[_SYSTEM_TIME])) * _TICK_NS
             with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
-                if not all(_is_idle(int(one)) for one in file.read().split()):
-                    return False
-    return True
+                below = [_activity(int(one)) for one in file.read().split()]
+            is_idle = is_idle and all(one for one, _ in below)
+            used += sum(one for _, one in below)
+    return is_idle, used

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead.errors import TapeNotReplayable
 from playhead.host.later import Later
+from playhead.recording import lanes
 from playhead.recording.recorder import Recorder
 from playhead.redact.vault_notes import VaultNotes, by_placeholder
 from playhead.replay.matching.ignore import trimmer
@@ -52,6 +53,7 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource
 def mode_of(plan: ReplayPlan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
     recording = replayable(Tape(Path(plan.tape)))
     recording.cwd = plan.cwd
+    lanes.know_processes(one.lane for one in recording.segments.values())
     if recorder.redactor is not None:
         kept = VaultNotes(recorder.folder, recorder.redactor.key).read()
         recording.tape.secrets = by_placeholder(kept)
@@ -100,6 +102,6 @@ def replayable(tape: Tape) -> TapedRun:
     if level != "full":
         raise TapeNotReplayable(
             f"{tape.manifest.run} was recorded at level {level!r}: its tape has no requests and responses. "
-            "Record again with `--level full`."
+            "Record again with `--level full` (a loop: `--record-level full`)."
         )
     return load(tape)

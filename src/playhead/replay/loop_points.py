@@ -6,9 +6,10 @@ Knows places and iterations of a loop; not asyncio (`hooks/order`), nor who rele
 from __future__ import annotations
 
 import _thread
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from playhead.replay import next_turn
 from playhead.replay.next_turn import NextTurn, Pending, is_woken_before
 
 if TYPE_CHECKING:
@@ -45,8 +46,7 @@ class LoopState:
         self._due: list[Pending] = []
         self._late: list[tuple[float, Pending]] = []
         self.turn = 0
-        # The last point that was released here: its loop and turn on the tape, and the turn in this replay. Before the
-        # first point: the start of the loop (`enter_turn`).
+        # The last point with a turn that was released here: its loop and turn on the tape, and the turn in this replay.
         self._anchor = (0, 0, 0)
         # The process of the tape that this loop belongs to; empty before the first point.
         self._segment = ""
@@ -55,6 +55,8 @@ class LoopState:
         self._awaited = 0
         self._gate: Gate | None = None
         self._next_turn = NextTurn(advance)
+        # Places of this turn that have passed, and whose tasks have not run yet.
+        self._resuming: set[Place] = set()
         # The last callback that was moved: the turn, its place, and its position.
         self._moved: tuple[int, Place | None, int] = (0, None, 0)
 
@@ -90,30 +92,42 @@ class LoopState:
         if self._is_in_next_turn(place) and hasattr(self._make_future(), "get_loop"):
             # In the recorded run the task did not wait for the world here, but let the other tasks run once. So it
             # keeps its place among the callbacks of the next turn.
-            await _Yield()
-            if _is_over(place) or self._take(place):
+            await next_turn.NextIteration()
+            if next_turn.is_over(place) or self.take(place):
                 return
+        if is_cancelled and await self._yield_until(place):
+            return
         patience = max(0, place.turn - self._anchor[1]) + _MOST_CANCELS
         while True:
             future = self._make_future()
             pending = self._pend_task(place, future)
             try:
                 # asyncio cancels a task once, trio cancels it whenever it waits.
-                await (
-                    future.shielded() if is_cancelled and hasattr(future, "shielded") else future
-                )
+                is_shielded = is_cancelled and hasattr(future, "shielded")
+                await (future.shielded() if is_shielded else future)
             except BaseException:
                 # A scope of anyio cancels its tasks in each turn, and in the recorded run the client cleaned up in a
                 # shielded scope. The patience is limited: a loop whose tasks are cancelled in each turn never waits.
                 patience -= 1
-                if not is_cancelled or patience <= 0 or not _was_cancelled(future):
+                if not is_cancelled or patience <= 0 or not getattr(future, "cancelled", bool)():
                     raise
-                continue
             finally:
                 self.drop(pending)
-            # The place was released, or the loop only woke the task to try it.
-            if _is_over(place) or self._take(place):
+                self._resuming.discard(place)
+            # The place was released, the loop only woke the task to try it, or a scope cancelled the task once more.
+            if next_turn.is_over(place) or self.take(place):
                 return
+
+    async def _yield_until(self, place: Place) -> bool:
+        """Let a cancelled task of trio run in each turn until that of this place, as it did in the recorded run while
+        its client cleaned up: so it keeps its position among the other tasks. Return whether it has passed the place.
+        """
+        yield_once = getattr(self._make_future(), "yield_once", None)
+        patience = _MOST_CANCELS if place.turn and yield_once is not None else 0
+        while patience and yield_once is not None and not self._has_come(place):
+            patience -= 1
+            await yield_once()
+        return patience > 0 and (next_turn.is_over(place) or self.take(place))
 
     def _pend_task(self, place: Place, future: Any) -> Pending:
         def run() -> None:
@@ -122,7 +136,7 @@ class LoopState:
         # The task checks, when it runs, whether its place has come.
         pending = self.pend(place, run, future.done, lambda _: run())
         if place.turn and hasattr(future, "get_loop"):
-            pending.wake = lambda: future.get_loop().call_soon(_set, future)
+            pending.wake = lambda: future.get_loop().call_soon(next_turn.settle, future)
             pending.future = future
         return pending
 
@@ -134,8 +148,9 @@ class LoopState:
         self.pend_late(_NEVER, lambda: future.set_result(None), future.done)
         try:
             await future
-        except BaseException:
-            await self.leave(moment)
+        except BaseException as error:
+            if type(error) is not GeneratorExit:  # see `Playhead.arrive_async`
+                await self.leave(moment)
             raise
 
     async def leave(self, moment: Any) -> None:
@@ -158,7 +173,7 @@ class LoopState:
             return None
         alive = [one for one in self._pending if not one.is_dead()]
         self._pending[:] = alive
-        return min((one.place for one in alive), key=_rank, default=None)
+        return min((one.place for one in alive), key=lambda place: place.rank, default=None)
 
     @property
     def is_due(self) -> bool:
@@ -166,13 +181,16 @@ class LoopState:
 
     def is_next(self, place: Place) -> bool:
         """Return whether the replay is at this place already: nothing comes before it, and its turn is now."""
+        if any(one.rank < place.rank for one in self._resuming):
+            return False
         if not place.turn:
             return self._head.is_now(place)
         return self._head.is_next(place) and self._has_come(place)
 
     def passed(self, place: Place) -> None:
         """Note that a point was taken in this turn."""
-        self._anchor = (place.loop, place.turn, self.turn)
+        if place.turn:
+            self._anchor = (place.loop, place.turn, self.turn)
         self._segment = place.segment
         if place.queued is not None and _thread.get_ident() == self._thread:
             self._next_turn.come_to(place)
@@ -196,6 +214,7 @@ class LoopState:
         if not self.turn and not self._anchor[0]:
             self._anchor = (number, 0, 0)
         self.turn += 1
+        self._resuming.clear()
         self._next_turn.begin()
 
     def look(self, *, is_busy: bool) -> None:
@@ -204,10 +223,14 @@ class LoopState:
         """
         self._next_turn.settle()
         self._await_callbacks()
-        self._deliver_signal()
+        self._head.signals.deliver_in_turn(self._has_come)
         if is_busy:
             self._wake_for_next_turn()
         place = self.first()
+        if place is not None and not place.turn and is_busy and self._head.is_next(place):
+            # In the recorded run another thread came to this place while the loop was busy.
+            self._head.time.follow(place.ns)
+            self.release(place)
         if place is None or not self._has_come(place):
             return
         if self.is_next(place):
@@ -219,20 +242,8 @@ class LoopState:
                 self._try()
             return
         self.release(place)
-
-    def _deliver_signal(self) -> None:
-        """Deliver a signal whose handler ran in this turn: a loop that is always busy never waits for its signal."""
-        signals = self._head.signals
-        place = signals.ahead()
-        if (
-            place is not None
-            and place.turn
-            and not signals.is_in_flight
-            and not signals.has_steps_left(place)
-            and self._has_come(place)
-            and self._head.is_next(place)
-        ):
-            signals.deliver(place)
+        if self._pending:
+            self._try()  # the rest of this turn, behind a task that is late
 
     def _await_callbacks(self) -> None:
         """Wait for the callbacks that other threads had given to the loop before this turn began. In a replay such a
@@ -288,14 +299,14 @@ class LoopState:
     def _taker(self, one: Pending) -> Callable[[], bool]:
         def take() -> bool:
             one.is_tried = False
-            if one not in self._pending or one.is_dead() or not self._take(one.place):
+            if one not in self._pending or one.is_dead() or not self.take(one.place):
                 return False
             self.drop(one)
             return True
 
         return take
 
-    def _take(self, place: Place) -> bool:
+    def take(self, place: Place) -> bool:
         """Pass a place in the middle of a turn. Return False if a task of this loop must come to an earlier place
         first, in a later turn.
         """
@@ -327,9 +338,12 @@ class LoopState:
     def release(self, place: Place) -> None:
         """Let the task that waits at this place continue, and the tasks of the same turn."""
         group = [
-            one for one in self._pending if one.place is place or _is_same_turn(one.place, place)
+            one for one in self._pending if one.place is place or one.place.is_in_turn_of(place)
         ]
         group.sort(key=lambda one: one.place.rank)
+        # A task whose answer has not arrived here yet comes to a place in between: it comes first, also if it is late.
+        late = self._head.first_late(place, [one.place for one in group])
+        group = [one for one in group if late is None or one.place.rank < late.rank]
         self._pending[:] = [one for one in self._pending if one not in group]
         for one in group:
             self._head.pass_by(one.place)
@@ -350,6 +364,17 @@ class LoopState:
             self._wake()
         return True
 
+    def run_reads(self) -> bool:
+        """Deliver the released data, for a loop that polls after this. Return whether there was any."""
+        reads = [one for one in self._due if one.comes_last]
+        if reads:
+            self._due = [one for one in self._due if not one.comes_last]
+            self.passed(reads[-1].place)
+        for one in reads:
+            if not one.is_dead():
+                one.run()
+        return bool(reads)
+
     def run_due(self) -> None:
         """Pass the released tasks and timers to the loop, in its own thread."""
         due, self._due = self._due, []
@@ -363,37 +388,7 @@ class LoopState:
             if not one.is_dead():
                 one.run()
                 self._move(one)
+                if one.future is not None:
+                    self._resuming.add(one.place)
         if has_place:
             self._wake_for_next_turn()
-
-
-class _Yield:
-    """Awaited by a task of asyncio: the task runs again in the next turn, as after `asyncio.sleep(0)`."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield
-
-
-def _set(future: Any) -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-def _was_cancelled(future: Any) -> bool:
-    return bool(getattr(future, "cancelled", bool)())
-
-
-def _is_over(place: Place) -> bool:
-    return place.passed
-
-
-def _rank(place: Place) -> int:
-    return place.rank
-
-
-def _is_same_turn(one: Place, other: Place) -> bool:
-    return bool(one.turn) and (one.segment, one.loop, one.turn) == (
-        other.segment,
-        other.loop,
-        other.turn,
-    )

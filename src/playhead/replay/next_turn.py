@@ -7,7 +7,7 @@ when they are released (`loop_points`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from playhead.recording import points
@@ -103,3 +103,19 @@ def is_woken_before(one: Place, other: Place) -> bool:
     if other.queued is None or one.position is None:
         return True
     return one.position < other.queued
+
+
+class NextIteration:
+    """Awaited by a task of asyncio: the task runs again in the next turn, as after `asyncio.sleep(0)`."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+def settle(future: Any) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def is_over(place: Place) -> bool:
+    return place.passed

@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any
 from playhead import clock
 from playhead.recording import lanes, order_slot
 from playhead.replay.loop_points import LoopState
+from playhead.replay.print_order import ReplayedPrints
 from playhead.replay.signal_points import SignalPoints, interrupt_main_thread
 
 if TYPE_CHECKING:
+    from playhead.recording.recorder import Recorder
     from playhead.replay.points_table import Place, PointsTable
     from playhead.replay.time.virtual_time import VirtualTime
 
@@ -113,6 +115,15 @@ class Playhead:
     ) -> LoopState:
         return LoopState(self, wake, make_future, place_last, advance)
 
+    def share_output(self, recorder: Recorder) -> ReplayedPrints | None:
+        """Return the turns in which this process prints, if several processes of the recorded program printed."""
+        if not self.table.prints:
+            return None
+        made = ReplayedPrints(recorder, self.table.prints)
+        made.join()
+        self.time.strangers.prints = made
+        return made
+
     async def arrive_async(self, moment: Any) -> bool:
         """Make a task wait at a moment of a call. Return False if the tape does not know its place."""
         state = order_slot.loop_here()
@@ -120,6 +131,8 @@ class Playhead:
             return False
         try:
             await state.wait(moment.place)
+        except GeneratorExit:
+            raise  # a coroutine that is being closed must not wait
         except BaseException:
             await state.leave(moment)
             raise
@@ -216,6 +229,18 @@ class Playhead:
         return one.index < other.index and all(
             place.passed or place.loop != other.loop for place in between
         )
+
+    def first_late(self, place: Place, here: list[Place]) -> Place | None:
+        """Return the first point of a call in the turn of this place to which no task has come yet. `here` are the
+        places of this turn for which tasks wait.
+        """
+        for one in self.table.segments[place.segment][place.index + 1 :]:
+            if one.loop == place.loop and one.turn != place.turn:
+                return None
+            is_call = type(one.what[0]) is int and one.is_in_turn_of(place)
+            if is_call and not one.passed and one not in here and not _follows(one, here):
+                return one
+        return None
 
     def interrupt(self, nearest: int | None, changes: int) -> bool:
         """Interrupt the program if Ctrl-C interrupted the recorded one here. Called when every thread waits, and none
@@ -316,6 +341,11 @@ class Playhead:
         if self.first_skipped is not None and self.on_skip is not None:
             report, self.on_skip = self.on_skip, None
             report(self.first_skipped)
+
+
+def _follows(place: Place, here: list[Place]) -> bool:
+    """Return whether this is a further point of a call of one of these places, which passes with it."""
+    return any(_is_same_answer(place, one) for one in here)
 
 
 def _is_same_answer(one: Place, other: Place) -> bool:

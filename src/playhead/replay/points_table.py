@@ -6,7 +6,7 @@ Each process of a run has an order of its own. Places of different processes are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.recording import points
 from playhead.recording.calls import Moment
@@ -56,8 +56,27 @@ class Place:
         queued = self.what[3] if type(self.what[0]) is int and len(self.what) > 3 else None
         return queued if type(queued) is int else None
 
+    def is_in_turn_of(self, other: Place) -> bool:
+        """Return whether both were taken in the same iteration of the same event loop."""
+        return bool(self.turn) and (self.segment, self.loop, self.turn) == (
+            other.segment,
+            other.loop,
+            other.turn,
+        )
+
     def __repr__(self) -> str:
         return f"<{self.rank}: {' '.join(map(str, self.what))}>"
+
+
+class TapedPrint(NamedTuple):
+    """A write of one process to stdout or stderr, while other processes print, too."""
+
+    ns: int
+    segment: str
+    lane: str
+    number: int
+    # Whether the process has not printed, but taken an item from a queue that several processes read.
+    is_item: bool
 
 
 class PointsTable:
@@ -81,8 +100,12 @@ class PointsTable:
         # Whether the tape says when which lane took a lock, and the data for each lock.
         self.has_locks = False
         self._locks: dict[str, list[tuple[int, str]]] = {}
+        # The writes of processes that print to the same streams, in their order.
+        self.prints: list[TapedPrint] = []
         # Lines that HTTP libraries logged about their connections, by stream.
         self.log_lines: dict[str, list[str]] = {}
+        # The numbers of event loops, by the lane in which they began, and a count of the loops of that lane.
+        self._loops: dict[tuple[str, int], int] = {}
         # Timers that never fired.
         self._cancelled: dict[tuple[str, str, int], Any] = {}
         for event in taped:
@@ -90,6 +113,7 @@ class PointsTable:
             for row in points.unpack(event.data):
                 self._add(event.segment, order, row)
         self._rank()
+        self.prints.sort()
 
     def __bool__(self) -> bool:
         return bool(self.segments)
@@ -136,6 +160,26 @@ class PointsTable:
             places.pop(0)
         return places[0] if places else None
 
+    def signal_of_parent(self, lane: str, until_ns: int) -> Place | None:
+        """Return the last signal that the parent of the process with this main lane handled until then."""
+        found = [one for one in self._parent_signals(lane) if one.ns <= until_ns]
+        return found[-1] if found else None
+
+    def had_signal_of_parent(self, lane: str, number: int) -> bool:
+        """Return whether the process with this main lane has handled such a signal, which its parent had passed on."""
+        name = f"{points.SIGNAL}:{int(number)}"
+        places = self._of_lane.get(lane, ())
+        return bool(self._parent_signals(lane)) and any(
+            one.what[1] == name and one.passed for one in places
+        )
+
+    def _parent_signals(self, lane: str) -> list[Place]:
+        while "/" in lane:
+            lane = lane.rpartition("/")[0]
+            if lane in self._signals:
+                return self._signals[lane]
+        return []
+
     def has_signal(self, number: int) -> bool:
         """Return whether a signal with this number is yet to come."""
         name = f"{points.SIGNAL}:{int(number)}"
@@ -148,6 +192,10 @@ class PointsTable:
     def callbacks(self, segment: str, loop: int) -> list[Place]:
         """Return the callbacks that other threads gave to this event loop, in the order in which it ran them."""
         return self._callbacks.get((segment, loop), [])
+
+    def loop(self, lane: str, number: int) -> int | None:
+        """Return the number on the tape of the n-th event loop that began in this lane; None if not known."""
+        return self._loops.get((lane, number))
 
     def cancelled(self, lane: str, kind: str, number: int) -> Any:
         """Return the delay of a timer that never fired on the tape; None if there was no such timer."""
@@ -165,6 +213,23 @@ class PointsTable:
                 lane = lanes.get((place.segment, who)) if type(who) is int else who
                 if lane is not None:
                     self._of_lane.setdefault(lane, []).append(place)
+
+    def know_processes(self, segments: dict[str, Event], served: set[str]) -> None:
+        """Learn which processes a replay runs: the command, the Pythons of a script, their forks, and those that
+        `multiprocessing` started. The others were started by one of the `served` calls, and the replay plays their
+        output.
+        """
+        found: set[str] = set()
+        # A process starts after its parent, so that the parent is known by then.
+        for segment, event in sorted(segments.items(), key=lambda one: one[1].mono):
+            parent = event.absolute(event.parent)
+            if parent is None or parent in served or event.lane.endswith("/~"):
+                continue
+            if "/" not in event.lane or parent.rpartition(":")[0] in found:
+                found.add(segment)
+        own = [one for one in self.prints if one.segment in found]
+        # One process prints in its own order.
+        self.prints = own if len({one.segment for one in own}) > 1 else []
 
     def ahead(self, lane: str) -> Place | None:
         """Return the next point of this lane that has not passed."""
@@ -207,9 +272,15 @@ class PointsTable:
         if name == points.CANCELLED:
             self._cancelled[who, f"{points.TIMER}:{rest}", number] = row[6]
             return
+        if name == points.LOOP:
+            self._loops[who, number] = row[1]
+            return
         if name == points.LOG:
             if type(row[6]) is str:
                 self.log_lines.setdefault(rest, []).extend(row[6].splitlines())
+            return
+        if name == points.PRINTED:
+            self.prints.append(TapedPrint(row[0], segment, who, number, row[6] == points.TAKEN))
             return
         if name == points.LOCKS:
             self.has_locks = True

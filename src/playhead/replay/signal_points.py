@@ -6,19 +6,27 @@ computes. The first two are steps, which are counted; the tape has the number of
 thread that computes without a step, a thread of ours sends the signal after as much processor time as it took then.
 
 Signals that the program sends to itself, and timers that send one, are not sent in a replay: the tape has them.
+
+A supervisor that gets a signal (uvicorn with workers, gunicorn) passes it on to its workers, or a terminal sends it to
+all of them. So a worker gets the signal of its tape only when the replay of its parent has come to the parent's
+signal: a worker that ended earlier would be taken for dead. Parents announce their signals by a file in the folder of
+the replay's tape.
 Knows places and steps; not how handlers are hooked (`hooks/input/signals`).
 """
 
 from __future__ import annotations
 
 import _thread
+import contextlib
+import os
 import signal
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from playhead import clock
-from playhead.recording import lanes, order_slot, points
+from playhead.recording import deck, lanes, order_slot, points
+from playhead.replay.print_order import ReplayedPrints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +48,12 @@ _SHORTEST_NS = 300_000_000
 # more time, because a busy machine takes longer for the same work.
 _LONGEST_STAND_NS = 2_000_000_000
 _SLOWEST = 4
+# A terminal sends Ctrl-C to all processes at once: the parent's handler may run a little later than the worker's.
+_SAME_KEY_NS = 500_000_000
+# How long a worker waits for its parent. The parent may have changed.
+_LONGEST_HOLD_NS = 120_000_000_000
+# A worker that waits for its parent uses no processor time: its parent waits for that.
+_LOOK_HOLDING_S = 0.5
 
 
 class SignalPoints:
@@ -57,6 +71,10 @@ class SignalPoints:
         self._watched = False
         # The point that the main thread waits for, by lane, kind and number: see `begin_wait`.
         self._taken: Taken | None = None
+        # Whether the next signal waits for the parent process.
+        self.holds = False
+        # When this process began to wait for its parent's signal, by the real clock.
+        self._held: dict[Place, int] = {}
 
     def begin_wait(self, lane: Lane, kind: str, place: Place) -> Taken | None:
         """Note that the main thread begins to wait for a point with a number. A handler that runs before the point
@@ -92,15 +110,70 @@ class SignalPoints:
 
     def deliver(self, place: Place) -> None:
         """Send the signal of this place to the main thread."""
+        self._pass(place)
+        interrupt_main_thread(_number(place))
+
+    def deliver_in_turn(self, has_come: Callable[[Place], bool]) -> None:
+        """Deliver the signal whose handler ran in this turn of an event loop: a loop that is always busy never waits
+        for its signal. `has_come` tells whether the turn of a place is now.
+        """
+        place = self.ahead()
+        if place is None or not place.turn or self.is_in_flight:
+            return
+        if self.has_steps_left(place) or self.is_held(place):
+            return
+        if has_come(place) and self._head.is_next(place):
+            self.deliver(place)
+
+    def _pass(self, place: Place) -> None:
         self._head.time.follow(place.ns)
         self._sent = place
         self._head.skip_to(place)
-        interrupt_main_thread(_number(place))
+        _announce(place)
+        if isinstance(prints := order_slot.prints, ReplayedPrints):
+            prints.signal_came()
+
+    def is_held(self, place: Place) -> bool:
+        """Return whether this signal has to wait for the signal of the parent process, or for other processes that
+        printed before it.
+        """
+        prints = order_slot.prints
+        before = self._head.table.signal_of_parent(lanes.MAIN.name, place.ns + _SAME_KEY_NS)
+        self.holds = before is not None and not _is_announced(before)
+        if self.holds:
+            now = clock.mono_ns()
+            if place not in self._held:
+                if isinstance(prints, ReplayedPrints):
+                    prints.hold()
+                self._head.time.stall_s = max(self._head.time.stall_s, 2 * _LONGEST_HOLD_NS / 1e9)
+            self.holds = now - self._held.setdefault(place, now) < _LONGEST_HOLD_NS
+        elif isinstance(prints, ReplayedPrints):
+            self.holds = prints.owes_before(place.ns)
+        return self.holds
+
+    def is_holding(self, ns: int) -> bool:
+        """Return whether a signal that came before this time waits for the signal of the parent process. Until then
+        no timeout fires: a worker that waits in a loop must be idle, or its parent would wait for it.
+        """
+        place = self.ahead()
+        return place is not None and place.ns <= ns and self.is_held(place)
+
+    def _came_for_real(self, number: int) -> Place | None:
+        """Return the place of a signal that the parent process has sent to this one."""
+        place = self.ahead()
+        if place is None or _number(place) != number:
+            return None
+        is_passed_on = self._head.table.signal_of_parent(lanes.MAIN.name, place.ns + _SAME_KEY_NS)
+        return None if is_passed_on is None else place
 
     def handler_of(self, number: int, handler: Any) -> Any:
         """Return the function that handles a signal that has arrived in the main thread."""
+        if self._sent is None and (place := self._came_for_real(number)) is not None:
+            self._pass(place)
         sent = self._sent
         if sent is None or _number(sent) != number:
+            if self._head.table.had_signal_of_parent(lanes.MAIN.name, number):
+                return _ignore  # the tape has delivered it
             ahead = self.ahead()
             is_taped = ahead is not None and number not in _FROM_OUTSIDE
             return _ignore if is_taped and self._head.table.has_signal(number) else handler
@@ -114,6 +187,10 @@ class SignalPoints:
         wait = self._head.time.leave()
         is_numbered = self._taken is not None
         self.give_back(self._taken)
+        while (following := self.ahead()) is not None and self._is_before_handler(following):
+            # Its handler runs here, in the next instructions: before the first line of the one that is returned.
+            self.deliver(following)
+            clock.sleep(0)
         if handler is signal.default_int_handler or wait is None:
             return handler
 
@@ -125,10 +202,10 @@ class SignalPoints:
 
         return handle
 
-    def step(self, steps: int) -> None:
-        """Deliver the signals that came before this step of the main thread in the recorded run."""
-        while (place := self.ahead()) is not None and self._is_due(place, steps):
-            if self._head.is_next(place):
+    def step(self) -> None:
+        """Deliver the signals that came before the next step of the main thread in the recorded run."""
+        while (place := self.ahead()) is not None and self._is_due(place):
+            if self._head.is_next(place) and not self.is_held(place):
                 self.deliver(place)
                 clock.sleep(0)  # the handler runs here at the latest
             elif order_slot.loop_here() is None:
@@ -182,20 +259,26 @@ class SignalPoints:
         self._head.time.wait_at(gate)
         self._gate = None
 
-    def _is_due(self, place: Place, steps: int) -> bool:
-        then = place.what[3]
-        return type(then) is int and then <= steps and self._sent is None
+    def _is_due(self, place: Place) -> bool:
+        then = _steps_before(place)
+        return then is not None and then <= points.steps() and self._sent is None
+
+    def _is_before_handler(self, place: Place) -> bool:
+        """Return whether this signal arrived before the handler that runs next had begun."""
+        detail = place.what[3]
+        return isinstance(detail, list) and detail[1:] == [1] and self._is_due(place)
 
     def _watch(self) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         main = threading.main_thread().ident or 0
         at, since, used = None, 0, 0
         while (place := self.ahead()) is not None:
-            clock.sleep(_LOOK_S)
+            clock.sleep(_LOOK_HOLDING_S if self.holds else _LOOK_S)
             if order_slot.active() is not self._head or sys.is_finalizing():
                 return
             is_here = self._head.is_next(place) and not self._head.time.is_waiting(main)
-            if not is_here or self._sent is not None or self.has_steps_left(place):
+            is_busy = self._sent is not None or self.has_steps_left(place)
+            if not is_here or is_busy or self.is_held(place):
                 at = None
                 continue
             now, cpu = clock.mono_ns(), clock.cpu_of_thread_ns(main)
@@ -210,8 +293,26 @@ class SignalPoints:
 
     def has_steps_left(self, place: Place) -> bool:
         """Return whether the main thread has steps to take before this signal."""
-        then = place.what[3]
-        return type(then) is int and then > points.steps
+        then = _steps_before(place)
+        return then is not None and then > points.steps()
+
+
+def _announce(place: Place) -> None:
+    path = _announcement(place)
+    if path is not None:
+        with contextlib.suppress(OSError), open(path, "wb"):
+            pass
+
+
+def _is_announced(place: Place) -> bool:
+    path = _announcement(place)
+    return path is None or os.path.exists(path)
+
+
+def _announcement(place: Place) -> str | None:
+    open_deck = deck.active()
+    folder = None if open_deck is None else open_deck.recorder.folder
+    return None if folder is None else f"{folder}/.signal-{place.segment}-{place.index}"
 
 
 def interrupt_main_thread(number: int) -> None:
@@ -219,6 +320,12 @@ def interrupt_main_thread(number: int) -> None:
     signal.
     """
     _kill_thread(threading.main_thread().ident or 0, number)
+
+
+def _steps_before(place: Place) -> int | None:
+    """Return the number of steps of the main thread before this signal; None if not known."""
+    detail = place.what[3]
+    return detail[0] if isinstance(detail, list) and detail and type(detail[0]) is int else None
 
 
 def _number(place: Place) -> int:

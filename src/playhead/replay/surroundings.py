@@ -35,9 +35,7 @@ def ender(mode: ReplayMode) -> Callable[[float], None]:
 
     def end(seconds: float) -> None:
         waits = "\n".join(f"  {line}" for line in waiting_threads())
-        detail = (
-            f"Every thread has waited for {seconds:.0f} s for something that never comes:\n{waits}"
-        )
+        detail = f"No thread has made progress for {seconds:.0f} s. The threads wait here:\n{waits}"
         parting = divergence.Parting(kind="stalled", detail=detail, advice=_ADVICE)
         mode.part(parting)
         with suppress(OSError, ValueError):

@@ -1,32 +1,25 @@
 """The extension that notes locks behaves as Python's own locks do, and says who took them."""
 
-import hashlib
-import importlib.machinery
 import os
 import threading
 import weakref
 
 import pytest
 
-from playhead.hooks.order import noted_locks
-from playhead.launch import lock_extension
+from playhead.host import native_core
+from playhead.launch import native_build
 
 
 @pytest.fixture(scope="module")
 def native():
-    path = lock_extension.prepare(os.environ)
-    assert path is not None, "the tests need a C compiler and the headers of Python"
-    loader = importlib.machinery.ExtensionFileLoader("_playhead_locks", path)
-    spec = importlib.machinery.ModuleSpec("_playhead_locks", loader, origin=path)
-    module = loader.create_module(spec)
+    if native_core.refusal() is not None:
+        pytest.skip(str(native_core.refusal()))
+    assert native_build.prepare(os.environ), "the tests need a C compiler and the headers of Python"
+    native_core.forget()
+    module = native_core.extension()
     yield module
     module.watch(None)
     module.own(None)
-
-
-def test_the_file_name_changes_with_the_source():
-    source = lock_extension.SOURCE.read_bytes()
-    assert hashlib.sha256(source).hexdigest()[:16] == noted_locks.DIGEST
 
 
 @pytest.mark.parametrize("kind", ["Lock", "RLock"])

@@ -275,3 +275,21 @@ def test_errors_of_jobs_tasks_and_threads_are_their_own(run):
         return 1 / 0
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("taped", "expected"),
+    [
+        (["main"], ["main/w1", "main/p1", "main/w2"]),
+        (["main", "main/p1", "main/w1"], ["main/w1", "main/p1", "main/w2"]),
+        # Older tapes count workers together with other processes.
+        (["main", "main/p1", "main/p2"], ["main/p1", "main/p2", "main/p3"]),
+    ],
+)
+def test_workers_are_counted_as_the_recorder_of_the_tape_counted_them(taped, expected):
+    lanes.know_processes(taped)
+    try:
+        here = lanes.Lane("main")
+        assert [here.worker(), here.process(), here.worker()] == expected
+    finally:
+        lanes.know_processes([])

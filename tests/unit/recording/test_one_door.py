@@ -22,6 +22,7 @@ from websockets.sync.server import serve
 
 import playhead
 from playhead.hooks import registry
+from playhead.host import native_core
 from playhead.launch.proxy.ports import listen
 from playhead.launch.proxy.proxy_server import Proxy
 from playhead.launch.proxy.routes import origin_of
@@ -291,6 +292,8 @@ class Memory(httpx.BaseTransport):
 # the goals are 120 and 100. Of several calls the least counts: a clock reading or a stream that is flushed by
 # our thread between two pieces adds to some of them.
 BUDGET = {range(3, 9): 120, range(90, 101): 110}
+# Without the native core, the search for secrets adds functions of Python.
+MORE_IN_PYTHON = 10
 
 
 def test_a_recorded_post_stays_within_its_budget_of_function_calls(tmp_path, capsys):
@@ -310,4 +313,5 @@ def test_a_recorded_post_stays_within_its_budget_of_function_calls(tmp_path, cap
             print(
                 f"\nPOST {numbers[0]} to {numbers[-1]}: {functions} functions in {modules} modules"
             )
-    assert all(functions <= BUDGET[numbers] for numbers, (functions, _) in least.items())
+    more = 0 if native_core.core else MORE_IN_PYTHON
+    assert all(functions <= BUDGET[numbers] + more for numbers, (functions, _) in least.items())

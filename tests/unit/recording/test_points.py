@@ -1,5 +1,7 @@
 """Points on their way to the tape and back."""
 
+import threading
+
 import pytest
 
 from playhead import events
@@ -36,6 +38,28 @@ def test_points_come_back_in_the_order_in_which_they_were_noted(log):
     assert second[3:] == ["worker", "get", 2, "in vain"]
 
 
+def test_the_end_of_a_process_waits_for_points_that_another_thread_is_writing(log, monkeypatch):
+    begun, written, append = threading.Event(), threading.Event(), log._recorder.append
+    counts = []
+
+    def slow(event):
+        begun.set()
+        written.wait(60)
+        append(event)
+
+    monkeypatch.setattr(log._recorder, "append", slow)
+    points.note(lanes.Lane("worker"), points.GET)
+    writer = threading.Thread(target=log.flush)
+    writer.start()
+    begun.wait(60)
+    ending = threading.Thread(target=lambda: (log.flush_last(), counts.append(len(taped(log)))))
+    ending.start()
+    written.set()
+    writer.join(60)
+    ending.join(60)
+    assert counts == [1]
+
+
 def test_packed_points_keep_their_absolute_times():
     entries = [(100, (1, 4), 7, 20), (90, (0, 0), "main", "put", 1, None)]
     assert unpack(pack(entries)) == [[100, 1, 4, 7, 20], [90, 0, 0, "main", "put", 1, None]]
@@ -64,3 +88,31 @@ def test_what_carries_a_request_does_not_shift_the_numbers_of_other_lanes():
     carrier = lane.child()
     lanes.inside.reset(token)
     assert (carrier.name, lane.process(), lane.child().name) == ("main/~1", "main/p1", "main/1")
+
+
+def test_a_signal_is_noted_with_the_steps_before_it(log):
+    points.count_step()
+    printed, mark = [], []
+    assert points.count_with(lambda: printed.append("text")) is None
+    points.note_signal(14, mark, is_before=False)
+    points.note_signal(14, mark, is_before=True)
+    assert (printed, len(mark)) == (["text"], 2)
+    assert [row[4:] for row in taped(log)] == [["signal:14", 1, [2]], ["signal:14", 2, [2, 1]]]
+
+
+def test_numbered_lanes_are_not_searched_for_secrets_and_named_ones_are(log, monkeypatch):
+    searched = []
+    monkeypatch.setattr(log._recorder, "redactor", Searcher(searched))
+    for name in ("main", "main/12/~3/p4", "worker-1", "main/sk-live"):
+        points.note(lanes.Lane(name), points.GET)
+    taped(log)
+    assert [name for name in searched if name != points.GET] == ["worker-1", "main/sk-live"]
+
+
+class Searcher:
+    def __init__(self, searched):
+        self.searched = searched
+
+    def clean_text(self, text):
+        self.searched.append(text)
+        return text

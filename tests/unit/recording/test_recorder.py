@@ -381,6 +381,7 @@ def test_what_is_lost_is_counted_once_and_told_when_writing_works_again(run, mon
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
+        patch.setattr("playhead.host.native_core.core", None)
         patch.setattr("playhead.tape.writer.write", full)
         assert [run.emit("x", n) for n in range(5)] == [None] * 5
         with ThreadPoolExecutor(4) as pool:
@@ -432,7 +433,9 @@ def test_a_dict_that_another_thread_changes_is_recorded_all_the_same(run):
 def test_a_busy_recorder_takes_the_faster_encoder_and_the_bytes_stay_the_same(tmp_path):
     run_program(
         """
-        import sys, playhead
+        import os, sys
+        os.environ["PLAYHEAD_NATIVE"] = "0"  # the native core needs no faster encoder
+        import playhead
         with playhead.record(store=sys.argv[1], run_id="r") as run:
             assert "msgspec" not in sys.modules
             for n in range(400):

@@ -1,5 +1,6 @@
 """Answers to an agent that is not Python come in the order in which the recorded agent got them."""
 
+import subprocess
 import threading
 from pathlib import Path
 
@@ -29,11 +30,11 @@ def call(number: int, start: float, end: float | None, **data: object) -> TapedC
 
 @pytest.fixture
 def order(tmp_path: Path):
-    def make(*calls: TapedCall) -> AnswerOrder:
+    def make(*calls: TapedCall, **options: int) -> AnswerOrder:
         run = TapedRun(
             tape=Tape(tmp_path), calls=list(calls), below={}, segments={}, ambient=[], outputs=[]
         )
-        return AnswerOrder(run)
+        return AnswerOrder(run, **options)
 
     return make
 
@@ -83,3 +84,16 @@ def test_a_conversation_by_websocket_has_no_order_of_answers(order):
     socket = call(1, 0, 1, request={"url": "ws://model"})
     work = call(2, 2, 3)
     assert order(socket, work).is_due(work.ref, SECOND)
+
+
+@pytest.mark.parametrize("program", ["cat", "while :; do :; done"])
+def test_a_call_that_an_agent_never_makes_is_not_waited_for(order, program):
+    """An idle agent is given up on after the patience, a busy one when it has used as much CPU time."""
+    slow, never = call(1, 0, 3), call(2, 2, 4)
+    with subprocess.Popen(["sh", "-c", program], stdin=subprocess.PIPE) as agent:
+        made = order(slow, never, command=agent.pid, patience_ns=SECOND // 5)
+        made.begin(slow.ref)
+        assert not made.is_due(slow.ref, 3 * SECOND)
+        made.wait(slow.ref, 3 * SECOND)
+        assert made.is_due(slow.ref, 3 * SECOND)
+        agent.kill()

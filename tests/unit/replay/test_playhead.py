@@ -1,10 +1,12 @@
 """The playhead releases points in the order of the tape."""
 
+import asyncio
 import threading
 
 import pytest
 
 from playhead.events import Event
+from playhead.recording import order_slot, points
 from playhead.replay.playhead import Playhead
 from playhead.replay.points_table import PointsTable
 from playhead.replay.time import virtual_time
@@ -228,3 +230,35 @@ def test_answers_that_came_one_after_the_other_stay_together_without_their_trans
     state.look(is_busy=True)
     state.run_due()
     assert ready == [7, 8, "own 1", "own 2"]
+
+
+def test_an_event_loop_has_the_number_that_its_lane_had_on_the_tape():
+    table = table_of(
+        [0, 1, 0, "main/2", points.LOOP, 1, None], [5, 2, 0, "main/1", points.LOOP, 1, None]
+    )
+    assert [table.loop("main/1", 1), table.loop("main/2", 1), table.loop("main/1", 2)] == [
+        2,
+        1,
+        None,
+    ]
+    assert not any(table.segments.values())
+
+
+def test_a_coroutine_that_is_closed_does_not_wait_for_its_place(head_of):
+    head = head_of(lane_row(1_000, "other"), [1_000, 1, 3, 7, 250])
+    order_slot.begin(head)
+    moment = head.table.moment("1", 7, 250, left=250)
+
+    async def main():
+        waiting = head.arrive_async(moment)
+        waiting.send(None)
+        waiting.close()  # raises if the coroutine waits again
+
+    with asyncio.Runner() as runner:
+        state = order_slot.make_state(lambda: None, runner.get_loop().create_future)
+        order_slot.watch_loop(lambda: state)
+        try:
+            runner.run(main())
+        finally:
+            order_slot.end()
+    assert not head.table.call("1", 7, 250).passed

@@ -92,8 +92,8 @@ def _move_to_the_zone(module: ModuleType, patches: Patches) -> None:
 
 def _zone() -> str | None:
     """Return the name of the time zone, such as `Europe/Berlin`; None if the system has only its table of offsets."""
-    if (told := os.environ.get("TZ")) is not None:
-        return told
+    if (zone := os.environ.get("TZ")) is not None:
+        return zone
     try:
         _, found, name = os.readlink("/etc/localtime").rpartition("zoneinfo/")
     except FileNotFoundError:

@@ -151,7 +151,7 @@ class _Turns:
         source = ambient.source()
         self._serves = source is not None and source.log is None
         # From the tape: the only lane that drew at first, and how often it drew before a second lane did.
-        self._then: list[Any] | None = self._told(None) if self._serves else None
+        self._then: list[Any] | None = self._draw_facts(None) if self._serves else None
 
     def is_alone(self, lane: Lane) -> bool:
         """Return whether only this lane has drawn so far, so that the seed alone determines the number."""
@@ -167,10 +167,10 @@ class _Turns:
                 return True
             first, self._are_several = not self._are_several, True
         if first:
-            self._told([self._lane.name, self._count])
+            self._draw_facts([self._lane.name, self._count])
         return False
 
-    def _told(self, alone: list[Any] | None) -> list[Any] | None:
+    def _draw_facts(self, alone: list[Any] | None) -> list[Any] | None:
         return ambient.read_once("alone", _Turns.is_alone.__code__, lambda: alone)
 
     def _was_alone(self, lane: Lane) -> bool:

@@ -5,6 +5,7 @@ Event loops wait in these functions. Knows the calling convention of each.
 
 from __future__ import annotations
 
+import _thread
 import select
 import sys
 from collections.abc import Callable, Iterable
@@ -14,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from playhead import clock
 from playhead.hooks.guest import Patches, need
+from playhead.hooks.order.trio_deadlines import begin_run
 from playhead.hooks.replacements import Builtin, graft
 from playhead.recording import order_slot
 from playhead.recording.where import is_program
@@ -21,6 +23,7 @@ from playhead.replay.time import virtual_time
 
 _poll = select.poll
 _LONGEST_PLAY_NS = 1_000_000_000
+_TRIO_WAITS_S = 24 * 60 * 60
 _IN, _OUT = select.POLLIN | select.POLLPRI, select.POLLOUT
 
 
@@ -170,17 +173,24 @@ def hook_trio(module: ModuleType, patches: Patches) -> None:
             if time is None:
                 return original(self, timeout)
             loop = None if time.is_real else order_slot.loop_here()
+            if loop is not None:
+                loop.enter_turn(_thread.get_ident(), begin_run(core.GLOBAL_RUN_CONTEXT.runner))
+                loop.look(is_busy=timeout <= 0)
             found: list[Any] = []
-            if timeout <= 0:
-                found = original(self, timeout)
+            if timeout <= 0 or (loop is not None and loop.is_due):
+                found = original(self, 0)
             else:
 
                 def attempt(seconds: float | None) -> bool:
                     found[:] = original(self, seconds)
                     return bool(found)
 
-                time.wait(timeout, attempt, lambda: _epoll_is_stuck(self._epoll), loop=loop)
+                # trio's longest wait stands for one without a deadline.
+                limit = timeout if timeout < _TRIO_WAITS_S else None
+                time.wait(limit, attempt, lambda: _trio_is_stuck(self), loop=loop)
             if loop is not None:
+                if loop.run_reads():
+                    found += original(self, 0)
                 loop.run_due()
             return found
 
@@ -190,6 +200,27 @@ def hook_trio(module: ModuleType, patches: Patches) -> None:
     order_slot.watch_loop(_TrioStates(module).here)
     if hasattr(select, "epoll"):
         patches.replace(manager, "get_events", get_events)
+
+
+def _trio_is_stuck(manager: Any) -> bool:
+    """Return whether trio waits and no descriptor is ready.
+
+    The epoll object alone does not tell: trio registers descriptors with EPOLLONESHOT, so an event that the thread has
+    got, and not processed yet, is no longer ready there. The descriptor itself still is. `_registered` (trio 0.22 to
+    0.33) has the flags that each of them waits for.
+    """
+    if not _epoll_is_stuck(manager._epoll):
+        return False
+    try:
+        waiting = [(fd, one.current_flags) for fd, one in list(manager._registered.items())]
+        return not _is_ready((fd, _selector_events(flags)) for fd, flags in waiting if flags)
+    except (AttributeError, OSError, RuntimeError, ValueError):
+        return False  # it is being changed or closed, so its thread is not waiting
+
+
+def _selector_events(flags: int) -> int:
+    """Return flags of epoll as those of `selectors`, which `_is_ready` takes."""
+    return (1 if flags & select.EPOLLIN else 0) | (2 if flags & select.EPOLLOUT else 0)
 
 
 class _TrioStates:
@@ -228,6 +259,10 @@ class _TrioFuture:
 
     def __await__(self) -> Any:
         return self._event.wait().__await__()
+
+    async def yield_once(self) -> None:
+        """Let the other tasks run once, even if the task is cancelled."""
+        await self._module.lowlevel.cancel_shielded_checkpoint()
 
     async def shielded(self) -> None:
         """Wait for the result even if the task is cancelled."""

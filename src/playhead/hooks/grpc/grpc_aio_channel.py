@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from playhead.hooks.grpc import rpc
 from playhead.hooks.grpc.channel_methods import hook_channel
-from playhead.hooks.grpc.rpc import RECEIVED, SENT, RpcMethod, RpcScript
+from playhead.hooks.grpc.rpc import RECEIVED, SENT, ObservedRpc, RpcMethod, RpcScript
 from playhead.hooks.guest import Patches, need
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter
@@ -88,25 +88,7 @@ class _AioAdapter(Adapter):
         return kind(RpcScript(crossing, self._method), self._requests)
 
 
-class _ObservedAio:
-    """A live RPC of the client. Reports messages and the status, and passes everything else through."""
-
-    def __init__(self, crossing: Crossing, inner: Any, method: RpcMethod) -> None:
-        self.crossing = crossing
-        self._inner = inner
-        self._method = method
-        rpc.keep(self, crossing)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def __del__(self) -> None:
-        self.crossing.left()  # ignored where it has ended
-
-    def cancel(self) -> Any:
-        self.crossing.left()
-        return self._inner.cancel()
-
+class _ObservedAio(ObservedRpc):
     async def write(self, request: Any) -> None:
         raw = self._method.pack(request)
         self.crossing.chunk(raw, SENT)
@@ -182,21 +164,21 @@ class _ServedAio:
     def __init__(self, script: RpcScript, requests: Any) -> None:
         self._script, self._requests = script, requests
         self.crossing = script.crossing
-        self._told = rpc.taped_status(script.taped)
+        self._status = rpc.taped_status(script.taped)
         self._is_done = False
         self._value: Any = None
 
     async def code(self) -> Any:
-        return rpc.code_of(self._told)
+        return rpc.code_of(self._status)
 
     async def details(self) -> str:
-        return str(self._told.get("details", ""))
+        return str(self._status.get("details", ""))
 
     async def initial_metadata(self) -> Any:
-        return _metadata(self._told.get("initial"))
+        return _metadata(self._status.get("initial"))
 
     async def trailing_metadata(self) -> Any:
-        return _metadata(self._told.get("trailing"))
+        return _metadata(self._status.get("trailing"))
 
     async def wait_for_connection(self) -> None:
         """Return at once: a taped RPC has no connection."""
@@ -214,7 +196,7 @@ class _ServedAio:
         return True
 
     def cancelled(self) -> bool:
-        return self._told.get("code") == 1
+        return self._status.get("code") == 1
 
     def done(self) -> bool:
         return self._is_done
@@ -239,15 +221,15 @@ class _ServedAio:
         await script.crossing.reach_end_async()
         script.refuse_more()
         self._is_done = True
-        told = self._told
-        if not told.get("code") and isinstance(script.taped.error, BaseException):
+        status = self._status
+        if not status.get("code") and isinstance(script.taped.error, BaseException):
             script.crossing.raised(script.taped.error)
             raise script.taped.error
-        rpc.end(script.crossing, told)
-        if told.get("code"):
-            initial, trailing = _metadata(told.get("initial")), _metadata(told.get("trailing"))
+        rpc.end(script.crossing, status)
+        if status.get("code"):
+            initial, trailing = _metadata(status.get("initial")), _metadata(status.get("trailing"))
             raise sys.modules["grpc.aio"].AioRpcError(
-                rpc.code_of(told), initial, trailing, told.get("details"), told.get("debug")
+                rpc.code_of(status), initial, trailing, status.get("details"), status.get("debug")
             )
 
 
@@ -297,5 +279,5 @@ async def _sent_by(requests: Any, method: RpcMethod, crossing: Crossing) -> Asyn
         yield raw
 
 
-def _metadata(told: Any) -> Any:
-    return sys.modules["grpc.aio"].Metadata(*rpc.metadata_of(told))
+def _metadata(pairs: Any) -> Any:
+    return sys.modules["grpc.aio"].Metadata(*rpc.metadata_of(pairs))

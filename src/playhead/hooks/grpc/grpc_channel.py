@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from playhead.hooks.grpc import rpc
 from playhead.hooks.grpc.channel_methods import hook_channel
 from playhead.hooks.grpc.grpc_served import ServedCall, ServedFuture, served_answer, served_stream
-from playhead.hooks.grpc.rpc import RECEIVED, RpcMethod, RpcScript
+from playhead.hooks.grpc.rpc import RECEIVED, ObservedRpc, RpcMethod, RpcScript
 from playhead.hooks.guest import Patches, need
 from playhead.recording import deck
 from playhead.recording.adapter import Adapter
@@ -154,27 +154,7 @@ class _StreamAdapter(_RpcAdapter):
         return served_stream()(RpcScript(crossing, self._method), self._requests)
 
 
-class _Observed:
-    """A live RPC of the client. Reports messages and the status, and passes everything else through."""
-
-    def __init__(self, crossing: Crossing, inner: Any, method: RpcMethod) -> None:
-        self.crossing = crossing
-        self._inner = inner
-        self._method = method
-        rpc.keep(self, crossing)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def __del__(self) -> None:
-        self.crossing.left()  # ignored where it has ended
-
-    def cancel(self) -> Any:
-        self.crossing.left()
-        return self._inner.cancel()
-
-
-class _ObservedFuture(_Observed):
+class _ObservedFuture(ObservedRpc):
     def result(self, timeout: Any = None) -> Any:
         try:
             raw = self._inner.result(timeout)
@@ -198,7 +178,7 @@ class _ObservedFuture(_Observed):
         self._inner.add_done_callback(lambda _: function(self))
 
 
-class _ObservedStream(_Observed):
+class _ObservedStream(ObservedRpc):
     def __iter__(self) -> Iterator[Any]:
         return self
 

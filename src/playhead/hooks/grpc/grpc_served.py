@@ -20,22 +20,22 @@ class ServedCall:
     def __init__(self, script: RpcScript) -> None:
         self._script = script
         self.crossing = script.crossing
-        self._told = rpc.taped_status(script.taped)
+        self._status = rpc.taped_status(script.taped)
 
     def code(self) -> Any:
-        return rpc.code_of(self._told)
+        return rpc.code_of(self._status)
 
     def details(self) -> str:
-        return str(self._told.get("details", ""))
+        return str(self._status.get("details", ""))
 
     def initial_metadata(self) -> Any:
-        return rpc.metadata_of(self._told.get("initial"))
+        return rpc.metadata_of(self._status.get("initial"))
 
     def trailing_metadata(self) -> Any:
-        return rpc.metadata_of(self._told.get("trailing"))
+        return rpc.metadata_of(self._status.get("trailing"))
 
     def debug_error_string(self) -> Any:
-        return self._told.get("debug")
+        return self._status.get("debug")
 
     def is_active(self) -> bool:
         return False
@@ -48,7 +48,7 @@ class ServedCall:
         return False
 
     def cancelled(self) -> bool:
-        return self._told.get("code") == 1
+        return self._status.get("code") == 1
 
     def running(self) -> bool:
         return False
@@ -114,8 +114,8 @@ def served_stream() -> Any:
                 return script.message(following[1])
             script.refuse_more()
             script.crossing.reach(END)
-            rpc.end(script.crossing, self._told)
-            if self._told.get("code"):
+            rpc.end(script.crossing, self._status)
+            if self._status.get("code"):
                 raise self
             raise StopIteration
 

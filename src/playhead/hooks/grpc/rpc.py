@@ -76,8 +76,8 @@ def plain(metadata: Any) -> list[list[str]]:
     ]
 
 
-def metadata_of(told: Any) -> tuple[tuple[str, Any], ...]:
-    pairs = told if isinstance(told, list) else []
+def metadata_of(metadata: Any) -> tuple[tuple[str, Any], ...]:
+    pairs = metadata if isinstance(metadata, list) else []
     return tuple(
         (key, base64.b64decode(value) if str(key).endswith("-bin") else value)
         for key, value in pairs
@@ -88,11 +88,11 @@ def status_of(
     code: Any, details: Any, initial: Any, trailing: Any, debug: Any = None
 ) -> dict[str, Any]:
     number = code.value[0] if code is not None else 0
-    told = {"code": number, "details": details or ""}
-    told.update(initial=plain(initial), trailing=plain(trailing))
+    status = {"code": number, "details": details or ""}
+    status.update(initial=plain(initial), trailing=plain(trailing))
     if debug:
-        told["debug"] = str(debug)
-    return told
+        status["debug"] = str(debug)
+    return status
 
 
 def code_of(status: dict[str, Any]) -> Any:
@@ -114,6 +114,26 @@ def end(crossing: Crossing, status: dict[str, Any]) -> None:
 def taped_status(taped: Taped) -> dict[str, Any]:
     status = taped.facts.get("status")
     return status if isinstance(status, dict) else {"code": 0, "details": ""}
+
+
+class ObservedRpc:
+    """A live RPC of the client. Reports messages and the status, and passes everything else through."""
+
+    def __init__(self, crossing: Crossing, inner: Any, method: RpcMethod) -> None:
+        self.crossing = crossing
+        self._inner = inner
+        self._method = method
+        keep(self, crossing)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def __del__(self) -> None:
+        self.crossing.left()  # ignored where it has ended
+
+    def cancel(self) -> Any:
+        self.crossing.left()
+        return self._inner.cancel()
 
 
 class RpcScript:

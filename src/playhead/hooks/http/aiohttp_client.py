@@ -24,6 +24,7 @@ from playhead.hooks.http.exchange import (
 from playhead.hooks.http.listener import Listener
 from playhead.hooks.http.streamed_forms import STREAMED, described
 from playhead.hooks.websocket import aiohttp_websocket
+from playhead.recording import lanes
 from playhead.recording.crossing import Crossing
 
 _KEY = "_playhead"
@@ -55,6 +56,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     # `connect` covers TCP, Unix and named-pipe connectors, and also connections that come from the pool.
     # `ClientSession._request` would see a whole chain of redirects as one request.
     patches.replace(connector.BaseConnector, "connect", around.connect)
+    patches.replace(connector.BaseConnector, "close", _around_close)
     patches.replace(connector.Connection, "close", _around_release)
     patches.replace(connector.Connection, "release", _around_release)
     # Bytes and not parsed chunks: the parser is in C, and decompresses. The tape keeps what the server sent.
@@ -64,6 +66,18 @@ def hook(module: ModuleType, patches: Patches) -> None:
     # attribute (`_KEY`) is a client's.
     patches.replace(module.http_writer.StreamWriter, "write", _around_write)
     aiohttp_websocket.hook(module.client_ws, patches)
+
+
+def _around_close(original: Callable[..., Any]) -> Callable[..., Any]:
+    def close(self: Any, *args: Any, **options: Any) -> Any:
+        # aiohttp starts a task that waits until its connections are closed. A replay has no connections.
+        token = lanes.current.set(lanes.current.get().transport())
+        try:
+            return original(self, *args, **options)
+        finally:
+            lanes.reset(lanes.current, token)
+
+    return close
 
 
 def answer_on(protocol: Any) -> ObservedAnswer | None:

@@ -54,15 +54,15 @@ class Server:
         loop = asyncio.get_running_loop()
         handler = self._handler(loop)
         feed = AnswerFeed(handler, loop, exchange, req)
-        if not feed.is_ordered:
+        if not feed.awaits_head:
             await exchange.crossing.reach_async(HEAD)
         handler.play(feed, failure)
         return self._connection(connector, req.connection_key, handler, loop)
 
     def _failure(self, taped: Taped, req: Any) -> BaseException | None:
         """Rebuild a taped connection error, with the connection key of this request: the tape has none."""
-        told = taped.error if taped.frozen_error is None else taped.frozen_error
-        frozen = told if isinstance(told, dict) else {}
+        kept = taped.error if taped.frozen_error is None else taped.frozen_error
+        frozen = kept if isinstance(kept, dict) else {}
         kind = answers.LOADED.get(str(frozen.get("$exception", "")))
         if kind is None or not issubclass(kind, self._connector_error):
             return None
@@ -126,9 +126,10 @@ class AnswerFeed:
         self._begun = True
         if self._untaken > 0 and not self.is_socket:
             return
-        if self.is_ordered:
-            if not self._feed_at(self._taped.first_ns, self._feed_head):
-                self._loop.call_soon(self._feed_head)
+        if self.awaits_head:
+            head = self._feed_head if self.is_ordered else self._feed_handshake
+            if not self._feed_at(self._taped.first_ns, head):
+                self._loop.call_soon(head)
             return
         if self._points:
             self._points.popleft()
@@ -156,6 +157,20 @@ class AnswerFeed:
             return False
         pieces = (taped.pieces[at].at_ns for at in self._points)
         return all(map(order_slot.knows, (taped.first_ns, *pieces, taped.took_ns)))
+
+    @property
+    def awaits_head(self) -> bool:
+        """Return whether the head is fed when the replay reaches its place. So is that of a WebSocket; its messages are
+        fed at once, and each call that receives one waits for the place of the message.
+        """
+        if self.is_ordered:
+            return True
+        has_loop = order_slot.loop_here() is not None
+        return self.is_socket and has_loop and order_slot.knows(self._taped.first_ns)
+
+    def _feed_handshake(self) -> None:
+        self._crossing.reach_later(HEAD)  # does not wait: the messages are counted from here
+        self._feed(self._blocks.popleft())
 
     def _feed_head(self) -> None:
         self._crossing.reach_later(HEAD)  # does not wait: the end is counted from here
@@ -244,7 +259,9 @@ class AnswerFeed:
 
     def _answer(self, data: bytes) -> None:
         if data:
-            self._loop.call_soon(self._handler.data_received, data)
+            # At once: the call that receives it waits for its place, and a peer that had closed before did not make the
+            # agent wait.
+            self._handler.data_received(data)
         if self.peer is not None and self.peer.over:
             self._loop.call_soon(self._handler.connection_lost, None)
 

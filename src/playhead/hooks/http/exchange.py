@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.encoding.values import safe_str
 from playhead.hooks.http.streamed_forms import STREAMED, StreamedBody, shown_body
+from playhead.host import own_listeners
 from playhead.host.later import Later
 from playhead.recording import calls, deck
 from playhead.recording.adapter import Adapter
@@ -231,9 +232,16 @@ def recording_deck() -> Deck | None:
 
 
 def call_of(open_deck: Deck, request: Request) -> Call | None:
-    """Return the call for a request; None if the request cannot be described. It is not recorded then."""
+    """Return the call for a request; None: it stays inside the program, or it cannot be described."""
+    if own_listeners.may_serve_itself and _stays_inside(request.url):
+        return None
     redactor = open_deck.recorder.redactor
     return open_deck.describe(partial(describe, request, redactor), "an HTTP request", "http")
+
+
+def _stays_inside(url: str) -> bool:
+    """Return whether a server of this program answers. Calls of a model that it serves, as in a test, are recorded."""
+    return own_listeners.serves(url) and not providers.may_be_llm(url)
 
 
 def with_length(headers: Iterable[Pair], body: bytes) -> list[Pair]:

@@ -197,8 +197,8 @@ def blocks(
     """
     total = sum(map(len, pieces))
     headers = [(str(pair[0]), str(pair[1])) for pair in head.get("headers") or ()]
-    told = Head(status=int(head["status"]), reason="", version="", headers=headers)
-    if "chunked" in (told.value("transfer-encoding") or "").lower():
+    parsed = Head(status=int(head["status"]), reason="", version="", headers=headers)
+    if "chunked" in (parsed.value("transfer-encoding") or "").lower():
         yield _head(head, headers)
         yield from _chunked(pieces, list(sizes) if sum(sizes) == total else [*map(len, pieces)])
         if whole:

@@ -29,6 +29,7 @@ from playhead.hooks.http.http1 import ChunkReader
 from playhead.hooks.http.http_sockets import TapedAnswer, Unconnected, listen
 from playhead.hooks.http.listener import Listener
 from playhead.hooks.http.streamed_forms import STREAMED, described
+from playhead.host import own_listeners
 from playhead.recording import deck
 from playhead.recording.crossing import Crossing
 
@@ -253,7 +254,10 @@ def around_connect(original: Callable[..., None]) -> Callable[..., None]:
         if open_deck is None or open_deck.is_inside("http", "llm"):
             return original(self)
         asking: Asking | None = self.__dict__.get(_KEY)
-        if asking is not None and asking.exchange.taped is None:
+        if asking is None:
+            if own_listeners.may_serve_itself and own_listeners.has((self.host, self.port)):
+                return original(self)
+        elif asking.exchange.taped is None:
             return original(self)
         self.sock = Unconnected()
         if hasattr(self, "is_verified"):  # urllib3 warns if it is false
@@ -283,8 +287,8 @@ def _lines(headers: Iterable[Pair]) -> list[bytes]:
 
 
 def _announces_body(headers: Sequence[Pair]) -> bool:
-    told = {name.lower(): value for name, value in headers}
-    return "transfer-encoding" in told or told.get("content-length", "0") != "0"
+    by_name = {name.lower(): value for name, value in headers}
+    return "transfer-encoding" in by_name or by_name.get("content-length", "0") != "0"
 
 
 def _url(connection: Any, target: str) -> str:

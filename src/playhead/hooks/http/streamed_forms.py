@@ -22,12 +22,12 @@ STREAMED = object()
 
 
 class StreamedBody:
-    """A body that is sent in pieces. `told` describes its content in the call's request."""
+    """A body that is sent in pieces. `facts` describe its content in the call's request."""
 
-    __slots__ = ("told",)
+    __slots__ = ("facts",)
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self.told = {"streamed": True, **told}
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.facts = {"streamed": True, **facts}
 
 
 def shown_body(body: object) -> dict[str, Any] | None:
@@ -40,7 +40,7 @@ def shown_body(body: object) -> dict[str, Any] | None:
         except UnicodeDecodeError:
             return dict(as_text(body))
     if type(body) is StreamedBody:
-        return body.told
+        return body.facts
     return {"streamed": True} if body is STREAMED else dict(as_text(bytes(body)))  # type: ignore[call-overload]  # bytes by contract
 
 

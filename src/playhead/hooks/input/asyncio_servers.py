@@ -33,12 +33,15 @@ from playhead.recording.crossing import END, HEAD
 from playhead.recording.lanes import Lane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
+    from playhead.recording.calls import Piece
     from playhead.recording.deck import Deck
 
 _ROOM = 1024 * 1024
+# The method of asyncio's transport that reads the end of what a client sends (CPython 3.10 to 3.14).
+_ON_EOF = "_read_ready__on_eof"
 # Clients of a replay that are open: asyncio keeps weak references to tasks.
 _driving: set[Any] = set()
 # By the id of a protocol: its server until it has a connection, and its connection until that is lost.
@@ -135,20 +138,22 @@ class _Followed:
         # Not `create_task`, which would count it as a task of the program.
         tasks = sys.modules["asyncio"]
         address = self.address or sock.getsockname()
-        opening = self._open_all(loop, sock.family, address, target or loopback(address))
+        opening = self._open_all(loop, sock, address, target or loopback(address))
         task = tasks.Task(opening, loop=loop)
         _driving.add(task)
         task.add_done_callback(_driving.discard)
 
-    async def _open_all(self, loop: Any, family: int, address: Any, target: Any) -> None:
+    async def _open_all(self, loop: Any, listener: Any, address: Any, target: Any) -> None:
         lanes.current.set(self._lane)
         call = self._call_for(address)
         tasks = sys.modules["asyncio"]
         while self._deck.has_answer(call):
             connection: InboundConnection = await self._deck.perform_async(call, TapedConnection())
             await connection.crossing.reach_async(HEAD)
-            client = _Client(loop, family, connection)
+            client = _Client(loop, listener.family, connection)
             self._expected[client.open(target)] = connection
+            if connection.deliveries is not None:
+                connection.deliveries.connected(listener.fileno())
             task = tasks.Task(client.play(), loop=loop)
             _driving.add(task)
             task.add_done_callback(_driving.discard)
@@ -187,10 +192,13 @@ class _Client:
             await self._await_answer(index)
             await crossing.reach_async(index)
             self._send(piece.data)
+        await self._end_at(taped.facts.get("eof_ns"), taped.pieces)
         if taped.facts.get("closed_by") == "client":
             await self._await_answer(END)
             await crossing.reach_last_async()
             self._close()
+            if self._connection.deliveries is not None:
+                self._connection.deliveries.closed()
 
     async def _await_answer(self, point: int) -> None:
         future = self._loop.create_future()
@@ -211,6 +219,21 @@ class _Client:
         with contextlib.suppress(OSError):
             while view:
                 view = view[self._socket.send(view) :]
+        if self._connection.deliveries is not None:
+            self._connection.deliveries.sent(len(data) - len(view))
+
+    async def _end_at(self, ends: Any, pieces: Sequence[Piece]) -> None:
+        """Send nothing more from the moment at which the program learnt that. It may still answer."""
+        at = ends.get("received") if isinstance(ends, dict) else None
+        if not isinstance(at, int):
+            return
+        later = (index for index, piece in enumerate(pieces) if piece.at_ns > at)
+        await self._await_answer(next(later, END))
+        await self._connection.crossing.reach_moment_async(at)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(_socket.SHUT_WR)
+        if self._connection.deliveries is not None:
+            self._connection.deliveries.closed()
 
     def _drain(self) -> None:
         """Read and drop the program's answers. They are compared where the program writes them."""
@@ -243,15 +266,25 @@ def _observing(kind: type) -> type:
         server = _servers.pop(id(self), None)
         connection = None if server is None else server.connection(transport)
         if connection is not None:
+            if connection.deliveries is not None:
+                connection.deliveries.accepted(transport.get_extra_info("socket").fileno())
             _connections[id(self)] = connection
             transport = _ObservedTransport(transport, connection)
         base.connection_made(self, transport)
 
     def data_received(self: Any, data: bytes) -> None:
         connection = _connections.get(id(self))
-        if connection is not None and connection.crossing.taped is None:
+        if connection is not None:
             connection.received(data)
         base.data_received(self, data)
+
+    def eof_received(self: Any) -> Any:
+        connection = _connections.get(id(self))
+        # aiohttp.web calls the method itself, at the end of each request.
+        is_of_client = sys._getframe(1).f_code.co_name == _ON_EOF
+        if connection is not None and is_of_client:
+            connection.client_ended()
+        return base.eof_received(self)
 
     def connection_lost(self: Any, error: BaseException | None) -> None:
         connection = _connections.pop(id(self), None)
@@ -267,6 +300,7 @@ def _observing(kind: type) -> type:
         "__qualname__": kind.__qualname__,
         "connection_made": connection_made,
         "data_received": data_received,
+        "eof_received": eof_received,
         "connection_lost": connection_lost,
     }
     made = _classes[kind] = type(kind)(kind.__name__, (kind,), methods)
@@ -293,6 +327,21 @@ class _ObservedTransport:
         whole = list(pieces)
         self._connection.sent(b"".join(whole))
         self._transport.writelines(whole)
+
+    def set_protocol(self, protocol: Any) -> None:
+        """Observe the protocol that takes over. uvicorn and aiohttp.web do this when a request becomes a WebSocket:
+        without it, the messages of the client would not be recorded.
+        """
+        before = self._transport.get_protocol()
+        try:
+            protocol.__class__ = _observing(type(protocol))
+        except TypeError:
+            open_deck = self._connection.crossing.deck
+            open_deck.unfollowed("input", "a server", "its protocol cannot be observed")
+        else:
+            _connections.pop(id(before), None)
+            _connections[id(protocol)] = self._connection
+        self._transport.set_protocol(protocol)
 
     def close(self) -> None:
         self._connection.is_closed_by_program = True

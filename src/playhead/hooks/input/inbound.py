@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from playhead.hooks.input import input_slot
+from playhead.host.later import Later
 from playhead.recording import ambient, deck, lanes
 from playhead.recording.adapter import Adapter
 from playhead.recording.crossing import END
@@ -18,8 +19,11 @@ from playhead.recording.crossing import END
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from playhead.hooks.input import deliveries
     from playhead.recording.crossing import Crossing
     from playhead.recording.lanes import Lane
+else:
+    deliveries = Later("playhead.hooks.input.deliveries")  # a recorded program never needs it
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not bound
 _MOST_REQUESTS = 100
@@ -37,14 +41,26 @@ class InboundConnection:
         self.crossing = crossing
         self.port = port
         self.is_closed_by_program = False
+        # In a replay: what the client has sent and the program has not read yet.
+        self.deliveries: deliveries.Deliveries | None = None
         self._answer = bytearray()
         self._writes = 0
         self._waiting: tuple[int, int, Callable[[], None]] | None = None
         self._requests: list[str] = []
+        # When the client had sent everything; None if it closed the connection without that.
+        self._ends: dict[str, int] | None = None
 
     def received(self, data: bytes) -> None:
+        if self.deliveries is not None:
+            self.deliveries.received(len(data))
+            return
         self._requests += requests_in(bytes(data))
         self.crossing.chunk(bytes(data), "received")
+
+    def client_ended(self) -> None:
+        """Record that the client sends nothing more."""
+        if self.deliveries is None:
+            self._ends = {"received": self.crossing.moment()}
 
     def sent(self, data: Any) -> None:
         if self.crossing.taped is not None:
@@ -57,8 +73,11 @@ class InboundConnection:
         self.crossing.chunk(bytes(data), "sent")
 
     def end(self) -> None:
+        if self.deliveries is not None:
+            self.deliveries.over()
         by = "program" if self.is_closed_by_program else "client"
-        self.crossing.returned(closed_by=by, requests=self._requests[:_MOST_REQUESTS] or None)
+        requests = self._requests[:_MOST_REQUESTS] or None
+        self.crossing.returned(closed_by=by, requests=requests, eof_ns=self._ends)
 
     def when_answered(self, point: int, run: Callable[[], None]) -> bool:
         """Call `run` when the program has sent all that it sent before this point of the tape. Return False if it has
@@ -161,7 +180,9 @@ def taped_connection(crossing: Crossing) -> InboundConnection:
     taped = crossing.taped
     head = taped.head if taped is not None else None
     port = head.get("client_port") if isinstance(head, dict) else None
-    return InboundConnection(crossing, port if isinstance(port, int) else 0)
+    made = InboundConnection(crossing, port if isinstance(port, int) else 0)
+    made.deliveries = deliveries.Deliveries()
+    return made
 
 
 def requests_in(data: bytes) -> list[str]:

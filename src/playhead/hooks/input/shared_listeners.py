@@ -28,6 +28,8 @@ else:
 _BACKLOG = 128
 # How long a worker without requests waits for its parent: the parent waits for the slowest of them.
 _PATIENCE_S = 60.0
+# The address that a separated listener had before: hypercorn prints it.
+_shown: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 # The process that has bound each socket.
 _bound_by: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
@@ -36,6 +38,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is socket."""
     need(module.socket, "bind")
     patches.replace(module.socket, "bind", _bind)
+    patches.replace(module.socket, "getsockname", _getsockname)
+    patches.on_undo(_shown.clear)
 
 
 def _bind(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
@@ -44,6 +48,14 @@ def _bind(original: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
         _bound_by[self] = os.getpid()
 
     return bind
+
+
+def _getsockname(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def getsockname(self: Any) -> Any:
+        shown = _shown.get(self)
+        return original(self) if shown is None else shown
+
+    return getsockname
 
 
 def is_shared(listener: Any) -> bool:
@@ -59,7 +71,8 @@ def separate(listener: Any) -> Any:
     time = virtual_time.active()
     if time is not None:
         time.stall_s = max(time.stall_s, _PATIENCE_S)
-    host, *_ = loopback(listener.getsockname())
+    address = listener.getsockname()
+    host, *_ = loopback(address)
     own = _socket.socket(listener.family, _socket.SOCK_STREAM)
     try:
         own.bind((host, 0))
@@ -69,6 +82,7 @@ def separate(listener: Any) -> Any:
         os.dup2(own.fileno(), fd, is_inheritable)
         os.set_blocking(fd, is_blocking)
         own_listeners.add(own.getsockname())
+        _shown[listener] = address
         return own.getsockname()
     finally:
         own.close()

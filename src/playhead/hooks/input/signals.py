@@ -29,6 +29,8 @@ class NotedHandler:
     def __init__(self, number: int, handler: Any) -> None:
         self.number = number
         self.handler = handler
+        if (code := _code_of(handler)) is not None:
+            lanes.handler_codes.add(code)
 
     @property
     def __call__(self) -> Any:
@@ -36,9 +38,38 @@ class NotedHandler:
         if head is not None:
             return head.signals.handler_of(self.number, self.handler)
         if points.active() is not None:
-            kind = f"{points.SIGNAL}:{int(self.number)}"
-            points.note(lanes.MAIN, kind, points.steps)
+            mark: list[None] = []
+            is_before = _is_before_handler(sys._getframe(1))
+            points.note_signal(int(self.number), mark, is_before=is_before)
+            global _begun  # noqa: PLW0603  one main thread a process
+            _begun = _code_of(self.handler)
         return self.handler
+
+
+# The code of the look-up above, and of the handler that it returned last.
+_LOOK_UP: Any = vars(NotedHandler)["__call__"].fget.__code__
+_begun: Any = None
+# A handler begins with at most this offset: the interpreter may run another handler before the first line.
+_ENTRY = 4
+
+
+def _code_of(handler: Any) -> Any:
+    """Return the code of a function, a method, or an object that can be called; None if it is not Python code."""
+    found = getattr(handler, "__code__", None)
+    return getattr(type(handler).__call__, "__code__", None) if found is None else found
+
+
+def _is_before_handler(frame: Any) -> bool:
+    """Return whether another signal has been noted already, and its handler has not reached its first line. A timer
+    with a short interval does that. `frame` was interrupted.
+    """
+    if frame.f_code is _begun and frame.f_lasti <= _ENTRY:
+        return True
+    while frame is not None and frame.f_code is not _LOOK_UP:
+        if frame.f_code in lanes.handler_codes:
+            return False  # the handler that was to run last has begun
+        frame = frame.f_back
+    return frame is not None and bool(frame.f_locals.get("mark"))
 
 
 def hook_handlers(module: ModuleType, patches: Patches) -> None:

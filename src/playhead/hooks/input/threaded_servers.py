@@ -134,10 +134,6 @@ class _BlockingConnection(InboundConnection):
 
     _has_ended = False
 
-    def received(self, data: bytes) -> None:
-        if self.crossing.taped is None:
-            super().received(data)
-
     def finish(self, *, by: str) -> None:
         if self._has_ended:
             return
@@ -153,6 +149,7 @@ class _FollowedServer:
 
     def __init__(self, open_deck: Deck, listener: Any) -> None:
         self._deck = open_deck
+        self._listener = listener.fileno()
         self._family = listener.family
         self._address = listener.getsockname()
         self._lane = Lane(f"{lanes.current.get().name}/inbound", lanes.current.get().scope)
@@ -187,7 +184,11 @@ class _FollowedServer:
             with in_lane(self._lane):
                 made = self._deck.perform(self._call, ArrivedConnection(port))
         if made is not None:
-            sockets.follow(sock, _Reported(_BlockingConnection(made.crossing, made.port)))
+            connection = _BlockingConnection(made.crossing, made.port)
+            connection.deliveries = made.deliveries
+            if made.deliveries is not None:
+                made.deliveries.accepted(sock.fileno())
+            sockets.follow(sock, _Reported(connection))
 
     def drive(self) -> None:
         """Open the taped connections and send what their clients sent, each at its place.
@@ -207,7 +208,7 @@ class _FollowedServer:
             client.connection.crossing.reach(point)
             if point == HEAD:
                 self._expected[client.connection.port] = client.connection
-            client.act(point)
+            client.act(point, self._listener)
 
 
 class _TapedClient:
@@ -237,14 +238,21 @@ class _TapedClient:
         if taped.facts.get("closed_by") == "client":
             yield began + int(taped.took_ns), END
 
-    def act(self, point: int) -> None:
+    def act(self, point: int, listener: int) -> None:
+        deliveries = self.connection.deliveries
+        if deliveries is None:
+            raise AssertionError("only a taped connection is played")
         with contextlib.suppress(OSError):
             if point == HEAD:
                 self._open()
+                deliveries.connected(listener)
             elif point == END:
                 self._socket.shutdown(_socket.SHUT_WR)
+                deliveries.closed()
             else:
-                self._socket.sendall(self._taped.pieces[point].data)
+                data = self._taped.pieces[point].data
+                self._socket.sendall(data)
+                deliveries.sent(len(data))
 
     def _open(self) -> None:
         self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)

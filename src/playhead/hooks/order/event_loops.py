@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 _TURN = "_playhead_turn"
 _STATE = "_playhead_state"
 # How much the delay of a timer may differ from the tape, in seconds plus a fraction of the delay. The delay is measured
-# from the moment at which the loop gets the timer, so it varies a little.
-_TOLERANCE_S, _TOLERANCE = 0.002, 0.02
+# from the moment at which the loop gets the timer, so it varies a little. On the tape it is shorter by the time for
+# which other threads or programs ran in between.
+_TOLERANCE_S, _TOLERANCE, _LATE_S = 0.002, 0.02, 0.01
 
 _loops = 0
 # Pending timers of a recording, by the id of their handle: handles have slots, so they take no attributes.
@@ -75,16 +76,27 @@ def _count_turns(original: Callable[[Any], None]) -> Callable[[Any], None]:
         known = self.__dict__
         turn = known.get(_TURN)
         if turn is None:
-            global _loops  # noqa: PLW0603  one count a process
-            _loops += 1
-            turn = (_loops, 0)
             lanes.own_thread(None)
+            turn = known[_TURN] = (number_loop(), 0)
         known[_TURN] = (turn[0], turn[1] + 1)
         if order_slot.active() is not None:
             state_of(self).enter_turn(_thread.get_ident(), turn[0])
         original(self)
 
     return _run_once
+
+
+def number_loop() -> int:
+    """Return the number of an event loop that begins to run in this thread. In a replay it is the number of the tape:
+    loops of several threads begin in any order.
+    """
+    global _loops  # noqa: PLW0603  one count a process
+    _loops += 1
+    head, lane = order_slot.active(), lanes.current.get()
+    if head is None:
+        points.note_loop(lane, _loops)
+        return _loops
+    return head.table.loop(lane.name, lane.count(points.LOOP)) or _loops
 
 
 # Names of timers that HTTP clients written in C set for their transfers. A replay sets none of them.
@@ -121,12 +133,14 @@ def _name(callback: Any) -> str:
 
 def _call_at(original: Callable[..., Any]) -> Callable[..., Any]:
     def call_at(self: Any, when: Any, callback: Any, *args: Any, context: Any = None) -> Any:
+        # Read first: the delay is measured from the moment at which the program computed the deadline.
+        now = self.time()
         timer = original(self, when, callback, *args, context=context)
         head, log = order_slot.active(), points.active()
         if (head is None and log is None) or _is_ours() or _name(callback).startswith(_CARRIERS):
             return timer
         lane, kind = lanes.current.get(), f"{points.TIMER}:{_name(callback)}"
-        number, delay = lane.count(kind), max(0.0, when - self.time())
+        number, delay = lane.count(kind), max(0.0, when - now)
         if head is None:
             _timers[id(timer)] = (lane, kind, number, round(delay, 6))
         else:
@@ -140,7 +154,7 @@ def _hold(head: Playhead, loop: Any, timer: Any, key: tuple[str, str, int], dela
     """If the tape has this timer, let it fire at its place on the tape and not at its deadline."""
     place = head.table.lane(*key)
     then = head.table.cancelled(*key) if place is None else place.what[3]
-    if not isinstance(then, (int, float)) or abs(then - delay) > _TOLERANCE_S + _TOLERANCE * delay:
+    if not is_as_taped(then, delay):
         return  # the timer is new, or its delay has changed
     _unschedule(loop, timer)
 
@@ -157,6 +171,12 @@ def _hold(head: Playhead, loop: Any, timer: Any, key: tuple[str, str, int], dela
         state_of(loop).pend_late(timer._when, run, is_dead)
     else:
         state_of(loop).pend(place, run, is_dead, call_soon)
+
+
+def is_as_taped(then: Any, delay: float, late_s: float = _LATE_S) -> bool:
+    """Return whether a timer has the delay of the tape, `then`, which may have been measured this much too late."""
+    differs = _TOLERANCE_S + _TOLERANCE * delay
+    return isinstance(then, (int, float)) and -differs <= delay - then <= differs + late_s
 
 
 def call_if_due(loop: Any, take: Callable[[], bool], run: Callable[[], None]) -> None:

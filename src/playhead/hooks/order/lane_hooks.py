@@ -11,6 +11,7 @@ import sys
 from contextvars import Context
 from itertools import count
 
+from playhead.clock import mono_ns
 from playhead.host.importing import forget, when_imported
 from playhead.host.lean import partial, wrapping
 from playhead.recording import lanes, order_slot, points
@@ -174,6 +175,8 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
         luggage = lanes.pack()
         for context in _contexts_of(fn, args):
             context.run(lanes.unpack, luggage[:1])
+        order_slot.submit(luggage[0][1])
+        submitted_ns = mono_ns()
 
         def in_lane(*args: Any, **kwargs: Any) -> Any:
             before = lanes.unpack(luggage)
@@ -184,7 +187,7 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
                 lanes.own_thread(None)
                 # From here on other lanes can learn that the job is done.
                 order_slot.wait_for(points.DONE)
-                _endings.note()
+                _endings.note(submitted_ns)
                 for token in before:
                     lanes.reset(token.var, token)
 
@@ -217,13 +220,14 @@ class _Endings:
         self._lock = _thread.allocate_lock()
         self._holder: int | None = None
 
-    def note(self) -> None:
+    def note(self, submitted_ns: int) -> None:
         """Note the point at which the job of this thread is done. Block other ending jobs until `end` is called."""
         if points.active() is None:
             return
         if self.are_seen and _acquire(self._lock, True, self._LONGEST_S):
             self._holder = _thread.get_ident()
-        order_slot.happened(points.DONE)
+        # As text: a number would be a position in the turn of an event loop.
+        points.note(lanes.current.get(), points.DONE, str(mono_ns() - submitted_ns))
 
     def end(self) -> None:
         """Let the next job end: the future of this thread's job has its result."""

@@ -110,7 +110,11 @@ def before_acquire(lock: Any) -> None:
         turns, lane = _turns(lock)
         if turns is not None and lane is not None:
             turns.wait(head, lane.name)
-        elif turns is None and _is_printer(_file_of(sys._getframe(1).f_back)):
+        elif (
+            turns is None
+            and _is_printer(_file_of(sys._getframe(1).f_back))
+            and lock is not _lock_of_loggers()
+        ):
             _await_output(head)
         return
     line = _line_of_program(lock)
@@ -136,6 +140,13 @@ def _is_printer(file: str) -> bool:
         package = package_of(file) or file.rpartition("/")[0].rpartition("/")[2]
         known = _printers[file] = package in _PRINTERS
     return known
+
+
+def _lock_of_loggers() -> Any:
+    """Return the lock of `logging` itself. No handler writes under it, and event loops take it when they start: a
+    thread that waited there for its next write would never start the calls that come before the write.
+    """
+    return getattr(sys.modules.get("logging"), "_lock", None)
 
 
 def _await_output(head: Playhead) -> None:

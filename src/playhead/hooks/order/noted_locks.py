@@ -1,8 +1,9 @@
 """Record the order in which lanes acquire each lock that the program makes.
 
-While recording, such a lock has a type of our C extension (`native/locks.c`), which notes when another lane acquires
-it: a hook in Python would cost ten times as much as the lock. In a replay it is Python's own lock, and `locks` keeps
-the recorded order. Without the extension (no compiler), locks are not on the tape, and a replay guesses (see `locks`).
+While recording, such a lock has a type of our C extension (`host/native/locks.c`), which notes when another lane
+acquires it: a hook in Python would cost ten times as much as the lock. In a replay it is Python's own lock, and `locks`
+keeps the recorded order. Without the extension (no compiler), locks are not on the tape, and a replay guesses (see
+`locks`).
 
 Locks of the standard library and of most installed packages are left alone: a replay does not repeat most of the work
 that they guard. Three kinds of package locks are recorded. Locks of database connections that threads share: a replay
@@ -15,31 +16,25 @@ Knows `threading.Lock` and `RLock`, and our extension module for them.
 
 from __future__ import annotations
 
-import _imp
 import os
 import sys
-from importlib.machinery import ExtensionFileLoader, ModuleSpec
 
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.replacements import Builtin
-from playhead.host.cache_folder import cache_folder
+from playhead.host import native_core
 from playhead.host.later import Later
 from playhead.recording import lanes, order_slot, points
 from playhead.recording.where import OWNERS, PROGRAM, package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from types import CodeType, ModuleType
     from typing import Any
 
     from playhead.hooks.order import locks
 else:
     locks = Later("playhead.hooks.order.locks")  # only a replay loads it
-
-# The hash of the extension's source. It is part of the file name, so that an old extension is never loaded.
-DIGEST = "5ea3bd934c2f5596"
-_NAME = "_playhead_locks"
 
 # Packages whose locks guard a connection that several threads use.
 _OF_CONNECTIONS = ("/psycopg/", "/langgraph/checkpoint/postgres/")
@@ -48,11 +43,6 @@ _OF_CONNECTIONS = ("/psycopg/", "/langgraph/checkpoint/postgres/")
 _ORDERED = frozenset({None, "janus", "rich"})
 
 _native: Any = None
-
-
-def path(env: Mapping[str, str]) -> str:
-    """Return the path of the compiled extension."""
-    return os.path.join(cache_folder(env), f"locks-{DIGEST}-{os.uname().machine}.abi3.so")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -83,17 +73,10 @@ def _forget() -> None:
 
 
 def _load() -> Any:
-    """Return the extension; None if it was not compiled on this machine."""
+    """Return the extension; None: this process has none, and its locks are not on the tape."""
     global _native  # noqa: PLW0603  one a process
-    if _native is None:
-        file = path(os.environ)
-        if not os.path.exists(file):
-            return None
-        spec = ModuleSpec(_NAME, ExtensionFileLoader(_NAME, file), origin=file)
-        try:
-            _native = _imp.create_dynamic(spec)
-        except ImportError:
-            return None  # built on another machine, or incomplete: locks are not recorded
+    if _native is None and os.environ.get("PLAYHEAD_NOTE_LOCKS") != "0":
+        _native = native_core.extension()
     return _native
 
 

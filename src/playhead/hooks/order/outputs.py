@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import _thread
 import io
-import os
 
 from playhead.hooks.guest import Patches
+from playhead.host.later import Later
 from playhead.recording import lanes, order_slot, points, tool_facts
 
 TYPE_CHECKING = False
@@ -20,26 +20,18 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-
-class _Turnstile:
-    """Admits one writer at a time, so that points are in the order of the writes. Re-entrant: a signal handler
-    may print.
-    """
-
-    def __init__(self) -> None:
-        self.start_anew()
-
-    def start_anew(self) -> None:
-        """Make a new lock, also in a forked child, which lacks the thread that held the old one."""
-        self.lock = _thread.RLock()
+    from playhead.hooks.order import print_turns
+    from playhead.recording.recorder import Recorder
+else:
+    print_turns = Later("playhead.hooks.order.print_turns")  # few programs have several processes
 
 
 # The threads in which an HTTP library logs about its connections: see `log_handlers`.
 logging_transports: set[int] = set()
 
+# Python's buffers hold 8 KiB, and a character takes up to four bytes.
+_FULL = 2048
 _FDS = {"stdout": 1, "stderr": 2}
-_turnstile = _Turnstile()
-os.register_at_fork(after_in_child=_turnstile.start_anew)
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -47,28 +39,77 @@ def hook(module: ModuleType, patches: Patches) -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(module, name)
         if type(stream) is io.TextIOWrapper:
-            tool_facts.writers[name] = stream.write
-            patches.replace(stream, "write", _writer(name, stream))
-            patches.replace(stream, "flush", _flusher(_FDS[name]))
+            shared = _SharedStream(stream)
+            tool_facts.writers[name] = shared.write
+            patches.replace(stream, "write", _writer(name, stream, shared))
+            patches.replace(stream, "flush", _flusher(_FDS[name], shared))
     patches.on_undo(tool_facts.writers.clear)
+    order_slot.record_prints = _record_prints
 
 
-def _writer(name: str, stream: Any) -> Callable[[Any], Callable[[str], int]]:
+def _record_prints(recorder: Recorder) -> order_slot.PrintTurns:
+    return print_turns.RecordedPrints(recorder)
+
+
+class _SharedStream:
+    """The unhooked stream, which waits for its turn while several processes of the program print: see `print_turns`.
+
+    A turn is a moment at which text leaves the process, so a write that only fills the buffer is none. A buffer that is
+    full would be written at any time; it is flushed before.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._write: Callable[[str], int] = stream.write
+        self._flush: Callable[[], None] = stream.flush
+        # The number of characters that may not have left the process. Not 0: some may have been written before the
+        # processes shared the stream.
+        self._waiting = 1
+
+    def write(self, text: str) -> int:
+        prints = order_slot.prints
+        if prints is None or type(text) is not str or not text:
+            return self._write(text)
+        stream = self._stream
+        if stream.write_through or (stream.line_buffering and ("\n" in text or "\r" in text)):
+            with order_slot.printing.lock, prints:
+                self._waiting = 0
+                return self._write(text)
+        if self._waiting + len(text) < _FULL:
+            self._waiting += len(text)
+            return self._write(text)
+        with order_slot.printing.lock, prints:
+            self._waiting = 0
+            count = self._write(text)
+            self._flush()
+            return count
+
+    def flush(self) -> None:
+        prints = order_slot.prints
+        if prints is None or not self._waiting:
+            return self._flush()
+        with order_slot.printing.lock, prints:
+            self._waiting = 0
+            return self._flush()
+
+
+def _writer(name: str, stream: Any, shared: _SharedStream) -> Callable[[Any], Callable[[str], int]]:
     def wrap(original: Callable[[str], int]) -> Callable[[str], int]:
-        return _write(name, stream, original)
+        return _write(name, stream, original, shared)
 
     return wrap
 
 
-def _flusher(fd: int) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def _flusher(fd: int, shared: _SharedStream) -> Callable[[Callable[[], None]], Callable[[], None]]:
     def wrap(original: Callable[[], None]) -> Callable[[], None]:
         def flush() -> None:
-            settle = order_slot.settle_children
-            if settle is None:
-                return original()
-            with _turnstile.lock:
+            if points.active() is None:
+                return shared.flush()
+            with order_slot.printing.lock:
+                if (settle := order_slot.settle_children) is None:
+                    return shared.flush()
                 settle(fd, None)
-                original()
+                shared.flush()
                 settle(fd, b"")
             return None
 
@@ -77,49 +118,49 @@ def _flusher(fd: int) -> Callable[[Callable[[], None]], Callable[[], None]]:
     return wrap
 
 
-def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[str], int]:
+def _write(
+    name: str, stream: Any, original: Callable[[str], int], shared: _SharedStream
+) -> Callable[[str], int]:
     fd = _FDS[name]
 
     def write(text: str) -> int:
         if (show := order_slot.show_children) is not None:
             show()
-        if lanes.printing.get() is not None and type(text) is str:
-            with _turnstile.lock:
+        if lanes.printing.get() is not None and type(text) is str and not lanes.in_handler():
+            with order_slot.printing.lock:
                 if tool_facts.note(name, text):
                     return put(text)
         if _thread.get_ident() in logging_transports:
-            with _turnstile.lock:
+            with order_slot.printing.lock:
                 if (log := points.active()) is not None and type(text) is str:
                     log.add_log_line(lanes.current.get().name, name, text)
-                return put(text)
+                return put(text, has_turn=False)  # a replay does not print this line
         # The tasks of an event loop print in the order of their own points.
         has_others = lanes.have_threads() or (lanes.have_writers() and not points.turn()[0])
         if not has_others or not order_slot.is_kept():
-            return put(text)
+            if points.active() is None:
+                return put(text)
+            # A child may start or end in a thread of ours: see `PrintLock`.
+            with order_slot.printing.lock:
+                return put(text)
         order_slot.wait_for(points.OUTPUT)
         if points.active() is None:
             try:
-                return write_through(text)
+                return order_slot.print_step(_printing(original, shared), text)
             finally:
                 order_slot.acted()
-        with _turnstile.lock:
+        with order_slot.printing.lock:
             return put(text, is_point=True)
 
-    def write_through(text: str) -> int:
-        # A signal may arrive before or during the write. In both cases the program has printed the text.
-        order_slot.step()
-        count = original(text)
-        order_slot.step()
-        return count
-
-    def put(text: str, *, is_point: bool = False) -> int:
+    def put(text: str, *, is_point: bool = False, has_turn: bool = True) -> int:
         settle = order_slot.settle_children
         if settle is not None:
             # The output up to here is from children that inherit the stream; the program's own follows.
             settle(fd, None)
         elif is_point:
             order_slot.happened(points.OUTPUT)
-        count = write_through(text)
+        printed = _printing(original, shared) if has_turn else original
+        count = order_slot.print_step(printed, text)
         if settle is not None:
             is_whole = getattr(stream, "write_through", False) and type(text) is str
             own = text.encode(stream.encoding, stream.errors) if is_whole else b""
@@ -131,3 +172,8 @@ def _write(name: str, stream: Any, original: Callable[[str], int]) -> Callable[[
         return count
 
     return write
+
+
+def _printing(original: Callable[[str], int], shared: _SharedStream) -> Callable[[str], int]:
+    """Return the method that prints. Without other processes it is the one in C, which no signal handler interrupts."""
+    return original if order_slot.prints is None else shared.write

@@ -1,15 +1,18 @@
-"""Record which pipes were ready when the program called `multiprocessing.connection.wait` or `poll`.
+"""Record which pipes were ready when the program called `multiprocessing.connection.wait` or `poll`, and when it saw
+that a `multiprocessing.Event` was set.
 
 The other processes of a run do their work again in a replay, in any order. So a program that waits for several pipes
-gets the ones that were ready in the recorded run, as soon as they are ready again.
+gets the ones that were ready in the recorded run, as soon as they are ready again. A program that looks at an event
+again and again, as the workers of hypercorn do, sees it set after as many looks as in the recorded run.
 """
 
 from __future__ import annotations
 
 import sys
+from weakref import WeakKeyDictionary
 
 from playhead.hooks.guest import Patches, need
-from playhead.recording import order_slot, points
+from playhead.recording import lanes, order_slot, points
 from playhead.recording.where import OWNERS, PROGRAM
 
 TYPE_CHECKING = False
@@ -21,12 +24,35 @@ if TYPE_CHECKING:
     from playhead.replay.points_table import Place
 
 
+class _Looks:
+    """How often the program has looked at an event that was not set. Only the number is recorded, when the event is
+    set: a program may look a million times.
+    """
+
+    def __init__(self) -> None:
+        self.in_vain = 0
+        # In a replay: the point at which the event is set.
+        self.place: Place | None = None
+
+
+# Not an attribute of the event, which is pickled for a process that is spawned.
+_looks: WeakKeyDictionary[Any, _Looks] = WeakKeyDictionary()
+
+
 def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is multiprocessing.connection."""
     need(module, "wait", "_ConnectionBase")
     need(module._ConnectionBase, "poll")
     patches.replace(module, "wait", _wait)
     patches.replace(module._ConnectionBase, "poll", _poll)
+
+
+def hook_events(module: ModuleType, patches: Patches) -> None:
+    """`module` is multiprocessing.synchronize."""
+    need(module, "Event")
+    need(module.Event, "is_set", "wait")
+    wait = module.Event.wait
+    patches.replace(module.Event, "is_set", lambda original: _is_set(original, wait))
 
 
 def _is_noted() -> bool:
@@ -74,3 +100,35 @@ def _poll(original: Callable[..., bool]) -> Callable[..., bool]:
         return found
 
     return poll
+
+
+def _is_set(
+    original: Callable[[Any], bool], wait_until_set: Callable[[Any], bool]
+) -> Callable[[Any], bool]:
+    def is_set(self: Any) -> bool:
+        if not _is_noted():
+            return original(self)
+        looks = _looks.setdefault(self, _Looks())
+        if (head := order_slot.active()) is not None:
+            if looks.place is None:
+                looks.place = head.take(lanes.current.get(), points.LOOKED)
+            place = looks.place
+            if place is None or type(place.what[3]) is not int:
+                return original(self)
+            if looks.in_vain < place.what[3]:
+                looks.in_vain += 1
+                return False
+            del _looks[self]
+            head.arrive(place, order_slot.loop_here())
+            # In C, so that the other processes of the replay see that this one is idle: one of them sets the event.
+            wait_until_set(self)
+            return True
+        found = original(self)
+        if found:
+            del _looks[self]
+            order_slot.happened(points.LOOKED, looks.in_vain)
+        else:
+            looks.in_vain += 1
+        return found
+
+    return is_set

@@ -4,8 +4,9 @@ The other processes of a run do their work again in a replay, in any order. So t
 the program got. A replay keeps an item that arrives early until it is due. An item whose content differs in each run
 (it has a process id, for example) never matches its digest. From then on the replay returns items as they arrive.
 
-Only the process that made the queue gets its items in order. If several processes take tasks from one queue, each
-would wait for items that another one has taken.
+The process that made the queue gets its items in this order. Other processes take tasks from a queue that they share,
+as the workers of a pool do: there the tape has which process took which item, and a replay lets each of them take its
+own (`print_turns`).
 """
 
 from __future__ import annotations
@@ -53,20 +54,25 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is multiprocessing.queues."""
     need(module, "Queue", "Empty", "_ForkingPickler")
     need(module.Queue, "get")
-    dumps = module._ForkingPickler.dumps
-    patches.replace(module.Queue, "get", lambda original: _get(original, module.Empty, dumps))
+    need(module.SimpleQueue, "__init__", "get")
+    pickler = module._ForkingPickler
+    patches.replace(module.Queue, "get", lambda original: _get(original, module.Empty, pickler))
+    patches.replace(module.SimpleQueue, "__init__", _note_maker)
+    patches.replace(module.SimpleQueue, "get", lambda original: _get_simply(original, pickler))
 
 
-def _get(
-    original: Callable[..., Any], empty: type[Exception], dumps: Callable[[Any], Any]
-) -> Callable[..., Any]:
+def _get(original: Callable[..., Any], empty: type[Exception], pickler: Any) -> Callable[..., Any]:
     def digest_of(item: Any) -> int | None:
         try:
-            return zlib.crc32(bytes(dumps(item)))
+            return zlib.crc32(bytes(pickler.dumps(item)))
         except Exception:  # noqa: BLE001  an item that can be received only: it has no digest
             return None
 
     def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
+        if block and timeout is None and not self._closed and _is_shared(self):
+            raw = _take(self._rlock, self._recv_bytes)
+            self._sem.release()
+            return pickler.loads(raw)
         if not _is_noted(self, sys._getframe(1)):
             return original(self, block, timeout)
         if order_slot.active() is None:
@@ -99,6 +105,42 @@ def _get(
         return item
 
     return get
+
+
+def _note_maker(original: Callable[..., None]) -> Callable[..., None]:
+    def note_maker(self: Any, **options: Any) -> None:
+        original(self, **options)
+        # As the attribute of `Queue`. A process that is not forked gets the queue without it.
+        self._opid = os.getpid()
+
+    return note_maker
+
+
+def _get_simply(original: Callable[[Any], Any], pickler: Any) -> Callable[[Any], Any]:
+    def get(self: Any) -> Any:
+        if not _is_shared(self):
+            return original(self)
+        return pickler.loads(_take(self._rlock, self._reader.recv_bytes))
+
+    return get
+
+
+def _take(lock: Any, receive: Callable[[], Any]) -> Any:
+    """Take an item from a queue that several processes read: as `multiprocessing.queues` does, in turns."""
+    turns = order_slot.prints
+    assert turns is not None  # noqa: S101  asked before
+    # Not under the lock: the process whose turn it is needs it.
+    turns.await_item()
+    with lock:
+        item = receive()
+        turns.note_item()
+    return item
+
+
+def _is_shared(queue: Any) -> bool:
+    """Return whether other processes may take items from this queue: this process has not made it."""
+    made_here = queue.__dict__.get("_opid") == os.getpid()
+    return order_slot.prints is not None and not made_here and order_slot.is_kept()
 
 
 def _is_noted(queue: Any, frame: FrameType) -> bool:

@@ -77,6 +77,10 @@ class AddedSet(set[Any]):
         super().remove(member)
         self._order.pop(id(member), None)
 
+    def clear(self) -> None:
+        super().clear()
+        self._order.clear()
+
 
 def in_order(tasks: Iterable[Any]) -> list[Any]:
     return sorted(tasks, key=_number)
@@ -155,10 +159,12 @@ def hook_anyio(module: ModuleType, patches: Patches) -> None:
         (module.CancelScope, ("_tasks", "_child_scopes")),
         (module.TaskGroup, ("_tasks",)),
     ):
-        patches.replace(owner, "__init__", _with_added_sets(names))
+        patches.replace(owner, "__init__", with_added_sets(names))
 
 
-def _with_added_sets(names: tuple[str, ...]) -> Callable[[Any], Callable[..., None]]:
+def with_added_sets(names: tuple[str, ...]) -> Callable[[Any], Callable[..., None]]:
+    """Wrap an `__init__`: the sets with these names become sets that keep their order."""
+
     def wrap(original: Callable[..., None]) -> Callable[..., None]:
         def __init__(self: Any, *args: Any, **options: Any) -> None:  # noqa: N807  it stands for that
             original(self, *args, **options)

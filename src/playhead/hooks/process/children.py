@@ -58,13 +58,15 @@ def carry(
     if carrier is None or ref is None:
         return words, None
     try:
-        told = None if env is None else {os.fsdecode(k): os.fsdecode(v) for k, v in env.items()}
-        carried, made = carrier(list(words), told, ref)
+        variables = (
+            None if env is None else {os.fsdecode(k): os.fsdecode(v) for k, v in env.items()}
+        )
+        carried, made = carrier(list(words), variables, ref)
     except Exception as error:  # noqa: BLE001  fails open
         # The call itself reports an invalid environment to the caller.
         crossing.deck.recorder.warn(f"a child cannot join the run: {safe_str(error)}.")
         return words, None
-    return carried, None if made is None or made == told else made
+    return carried, None if made is None or made == variables else made
 
 
 class LentVariables:

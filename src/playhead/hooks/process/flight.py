@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from playhead import clock
 from playhead.encoding.values import safe_str
 from playhead.errors import Divergence
+from playhead.hooks.process import exits
 from playhead.host.later import Later
 from playhead.host.lean import deque, wrapping
 from playhead.recording import deck, order_slot, points
@@ -23,7 +24,6 @@ from playhead.recording.deck import Crossing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Callable, Mapping
     from typing import Any, TypeVar
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., None])
 else:
     answers = Later("playhead.hooks.answers")  # a recorded program never needs it
-    signal = Later("signal")
 
 # Set while a hook of ours runs the original function, so that a hook further down passes through:
 # `Popen(close_fds=False)` calls `os.posix_spawn`. "spawn" means that the child made here will exec.
@@ -79,7 +78,7 @@ class Flight:
     __slots__ = (
         *("_alive_ns", "_at_exit", "_crossing", "_eof", "_exit", "_exited_ns", "_facts", "_held"),
         *("_held_size", "_late", "_open", "_over", "_started", "_telling", "_writing"),
-        *("_eof_ns", "divergence", "name", "pid", "player", "sent"),
+        *("_eof_ns", "_reap", "divergence", "name", "pid", "player", "sent"),
     )
 
     def __init__(self, crossing: Crossing, *, sent: bool = False) -> None:
@@ -89,6 +88,7 @@ class Flight:
         # When the program saw the end of each stream.
         self._eof_ns: dict[str, int] = {}
         self._exit: int | None = None
+        self._reap: Callable[[], None] | None = None
         self._exited_ns = 0
         self._alive_ns: int | None = None
         self._at_exit: list[Callable[[Flight], None]] = []
@@ -134,7 +134,7 @@ class Flight:
         """Report that the process could not be started."""
         self._leave_at_exit()
         if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
-            facts = {"filename": _name(error.filename)} if isinstance(error, OSError) else {}
+            facts = {"filename": exits.file_name(error)} if isinstance(error, OSError) else {}
             crossing.raised(error, **facts)
 
     def expects(self, stream: str) -> None:
@@ -194,12 +194,24 @@ class Flight:
             self._eof_ns[stream] = self._note_point()
         self._open.discard(stream)
         self._end_if_over()
+        self._await_exit()
+
+    @_fails_open
+    def dropped(self, reap: Callable[[], None]) -> None:
+        """Report that the program has no reference to the process any more. `reap` finds out whether it has ended."""
+        self._reap = reap
+        self._await_exit()
+
+    def _await_exit(self) -> None:
+        is_read = self._eof_ns and not self._open
+        if self._reap is not None and is_read and self.crossing is not None:
+            exits.reap_soon(self._reap, lambda: self._exit is not None)
 
     @_fails_open
     def signalled(self, number: int) -> None:
         """Report that the program has sent a signal."""
         if number and self._exit is None:
-            self._act("signal", signal_name(number))
+            self._act("signal", exits.signal_name(number))
 
     def diverged(self, error: Divergence) -> None:
         """End the call with a divergence: the program uses a taped process in another way than in the recorded run."""
@@ -254,10 +266,10 @@ class Flight:
         """Add members to the outcome."""
         self._facts.update(facts)
 
-    def look(self) -> None:
-        """Tell the player that the program is about to check whether the process has ended."""
+    def look(self, number: int) -> None:
+        """Tell the player that the program now checks for the `number`-th time whether the process has ended."""
         if self.player is not None and self._exit is None:
-            self.player.look(self.pid)
+            self.player.look(self.pid, number)
 
     def is_alive(self) -> None:
         """Note the time at which the program found that the process had not ended yet."""
@@ -270,6 +282,8 @@ class Flight:
     def leave(self) -> None:
         """Report that the run ends before the process, or before the program has read all of its output."""
         if self._exit is None:
+            # Without them, a replay would wait for the end of output that the program has read to its end.
+            self._tell_eof()
             if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
                 crossing.left(pid=self.pid)
         else:
@@ -316,7 +330,7 @@ class Flight:
         if (crossing := self.crossing) is not None:
             eof_ns = self._eof_ns or None
             times = {"exited_ns": self._exited_ns, "alive_ns": self._alive_ns, "eof_ns": eof_ns}
-            crossing.returned(code, pid=self.pid, **times, **facts_of(code), **self._facts)
+            crossing.returned(code, pid=self.pid, **times, **exits.facts_of(code), **self._facts)
 
 
 class ProcessAdapter(Adapter):
@@ -349,22 +363,6 @@ class ProcessAdapter(Adapter):
                 error.filename = taped.facts["filename"]
             raise error
         return taped
-
-
-def facts_of(code: int) -> dict[str, Any]:
-    """Return how a process ended, as facts of its outcome: an exit code, or the signal that killed it."""
-    return {"exit_code": code} if code >= 0 else {"signal": signal_name(-code)}
-
-
-def signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(int(number))  # a real-time signal has no name
-
-
-def _name(file: Any) -> str | None:
-    return os.fsdecode(file) if isinstance(file, (str, bytes)) else None
 
 
 def flight_of(crossing: Crossing) -> Flight | None:

@@ -15,7 +15,7 @@ from typing import Any
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process import children
 from playhead.hooks.process.flight import ProcessAdapter, by_pid
-from playhead.recording import deck
+from playhead.recording import deck, order_slot
 from playhead.recording.deck import Call, Crossing
 
 # Names that `multiprocessing` makes up by counting: which process gets which number is a race.
@@ -55,6 +55,7 @@ class _Start(ProcessAdapter):
 
     def live(self, crossing: Crossing) -> None:
         self.begin(crossing)
+        order_slot.share_output(crossing.deck.recorder)
         _, env = children.carry([sys.executable or "python"], None, crossing)
         with children.LentVariables(env):
             self._start(self._process)

@@ -17,7 +17,8 @@ from playhead.hooks.process import (
 from playhead.hooks.process import (
     spawn as process_spawn,
 )
-from playhead.hooks.process.flight import ProcessAdapter, by_pid, facts_of, leave_all, within
+from playhead.hooks.process.exits import facts_of
+from playhead.hooks.process.flight import ProcessAdapter, by_pid, leave_all, within
 from playhead.hooks.process.pipes import Closing, Reading, Writing
 from playhead.hooks.process.request import call_of, text_of
 from playhead.hooks.replacements import Builtin, like_builtin

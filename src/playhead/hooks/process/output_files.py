@@ -7,7 +7,6 @@ Files: the new bytes are read from the file when the child has exited.
 
 from __future__ import annotations
 
-import _thread
 import fcntl
 import os
 import stat
@@ -34,8 +33,16 @@ _gauge: tuple[Path, OutputGauge] | None = None
 # Children that inherit a stream, in the order of their start; and the offset up to which each stream is assigned.
 _running: list[Inherited] = []
 _seen: dict[str, int] = {}
-# Re-entrant: a signal handler may print.
-_guard = _thread.RLock()
+
+
+def _start_anew() -> None:
+    """In a forked child, forget the children of the parent: the parent assigns their output."""
+    _running.clear()
+    _seen.clear()
+    order_slot.settle_children = None
+
+
+os.register_at_fork(after_in_child=_start_anew)
 
 
 class Inherited:
@@ -52,7 +59,7 @@ class Inherited:
         # A replay does not start an MCP server, but it prints the server's output: see `ServerOutput`.
         self._is_server = crossing.deck.is_inside("mcp")
         self._parts: dict[str, list[list[Any]]] = {}
-        with _guard:
+        with order_slot.printing.lock:
             if _running:
                 _settle(None)
                 _running.append(self)
@@ -78,7 +85,7 @@ class Inherited:
 
     def end(self) -> dict[str, Any]:
         """Return the facts for the outcome: `{"wrote": {"stdout": [["stdout", FROM, TO, WHEN], …]}}`."""
-        with _guard:
+        with order_slot.printing.lock:
             _settle(self)
             _running.remove(self)
             if not _running:
@@ -97,7 +104,7 @@ def _settle_around(fd: int, own: bytes | None) -> Callable[[], None] | None:
     A child may have written in between, before or after the program's own bytes; only the output itself shows which.
     So the tape has a place for either. The returned function records the second place.
     """
-    with _guard:
+    with order_slot.printing.lock:
         if own is None:
             _settle(None)
             return None
@@ -163,14 +170,14 @@ class ServerOutput:
         """Print the output that is due, because the program is about to print."""
         if self._outer is not None:
             self._outer()
-        with _guard:
+        with order_slot.printing.lock:
             while self._pieces and order_slot.knows(at := self._pieces[0].at_ns):
                 if not order_slot.is_next(at):
                     return
                 print_again([self._pieces.pop(0)])
 
     def end(self) -> None:
-        with _guard:
+        with order_slot.printing.lock:
             left, self._pieces = self._pieces, []
             for piece in left:
                 order_slot.pass_by(piece.at_ns)

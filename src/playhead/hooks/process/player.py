@@ -15,10 +15,11 @@ from typing import Any
 
 from playhead import clock
 from playhead.errors import Divergence
-from playhead.hooks.process.flight import Flight, signal_name
+from playhead.hooks.process.exits import signal_name
+from playhead.hooks.process.flight import Flight
 from playhead.hooks.process.played_streams import GONE, PlayedInput, PlayedStreams
 from playhead.hooks.process.script import Script, Show, Wait
-from playhead.hooks.process.stage import STAGE, now_ns
+from playhead.hooks.process.stage import STAGE, await_exit, now_ns, visibly
 from playhead.hooks.process.stand_in import StandIn, chosen
 from playhead.recording import order_slot
 from playhead.replay.time.waits import RawGuard
@@ -29,7 +30,6 @@ _PATIENCE_NS = 60 * 1_000_000_000
 _INSTANT_NS = 50_000_000
 # How long a process lives on that was running when the recorded run was killed.
 _NEVER_NS = 365 * 24 * 3600 * 1_000_000_000
-
 
 # Calls a function when an event loop reaches a place. Returns a function that cancels this.
 Pend = Callable[[Any, Callable[[], bool]], Callable[[], None]]
@@ -76,7 +76,8 @@ class Player:
         """Take over `fd`, the child's end of a stream. If `alone`, no other process holds it: it is set to not block,
         and its pipe is enlarged. `cooked` means that its terminal translates the output.
         """
-        self._streams.take(stream, fd, self._size_of(stream) if alone else None, cooked=cooked)
+        size = self._script.size_of(stream) if alone else None
+        self._streams.take(stream, fd, size, cooked=cooked)
 
     def has_ended(self, stream: str) -> bool:
         """Return whether the end of this stream has been played."""
@@ -84,7 +85,7 @@ class Player:
 
     def wants(self, stream: str) -> bool:
         """Return whether the tape has output for this stream."""
-        return bool(self._size_of(stream))
+        return bool(self._script.size_of(stream))
 
     def ready(self) -> int:
         """Write the output that is due now. Returns the descriptor that becomes the stand-in's stdin."""
@@ -196,9 +197,7 @@ class Player:
 
     @property
     def place(self) -> Any:
-        """The place on the tape of the next step; None if the step is due by time, or after an action of the
-        program.
-        """
+        """The place on the tape of the next step. None: it is due by time, or after an action of the program."""
         if self._streams.queues or self.is_over:
             return None
         script, places, at = self._script, [], self._next
@@ -248,35 +247,43 @@ class Player:
 
     @property
     def _waits_for_program(self) -> bool:
-        """The program has not repeated all its recorded actions on the process yet."""
-        return any(isinstance(step, Wait) for step in self._script.steps[self._next :])
+        return self._script.waits_after(self._next)
 
-    def look(self, pid: int) -> None:
-        """End the stand-in if the exit is the next event on the tape, because the program checks whether the process
-        has ended.
+    def look(self, pid: int, number: int) -> None:
+        """Let the program check for the `number`-th time whether the process has ended. If this check found the exit in
+        the recorded run, wait for it. If the tape does not know, end the stand-in if the exit is the next event.
         """
-        ended = self._script.ended_ns
+        ended, found_by = self._script.ended_ns, self._script.found_by_poll
         if self._script.ending is None or not order_slot.knows(ended) or self._waits_for_program:
             return
-        if not self._has_left and order_slot.is_next(ended):
+        is_next = found_by is None and not self._has_left and order_slot.is_next(ended)
+        if STAGE.is_here:
+            # A finalizer of the program runs here, and no other thread would end the stand-in.
+            if (is_next or found_by == number) and not self._has_left:
+                self._depart(self._script.ending)
+                await_exit(pid)
+        elif is_next:
             STAGE.wake()
-            with suppress(ChildProcessError):
-                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            await_exit(pid)
+        elif found_by == number:
+            visibly(lambda: await_exit(pid), lambda: not self._has_left)
+
+    def _depart(self, ending: int) -> None:
+        self._has_left, control, self._control = True, self._control, -1
+        order_slot.pass_by(self._script.ended_ns)
+        self._tell(control, ending)
 
     def _leave(self, ending: int) -> None:
         """End the stand-in at the place of the exit, which may come before the program reads all output."""
         if self._waits_for_program:
             return
         if not self._has_left and order_slot.has_come(self._script.ended_ns):
-            self._has_left = True
-            control, self._control = self._control, -1
-            self._tell(control, ending)
+            self._depart(ending)
         over = self._script.over_ns
         if self._has_left and self._is_done:
             if over is not None and not self._streams.ends:
-                order_slot.pass_by(
-                    over
-                )  # the program has seen all output and reaches no further point
+                # The program has seen all output and reaches no further point.
+                order_slot.pass_by(over)
             if over is None or order_slot.has_come(over):
                 self._finish(None)
 
@@ -314,13 +321,11 @@ class Player:
         return began + at_ns - then if at_ns - then >= _INSTANT_NS and STAGE.is_timed else began
 
     def _is_met(self, wait: Wait) -> bool:
-        if (
-            wait.closed - self._streams.closed
-        ) & self._streams.ends.keys() or wait.signals > self._signals:
+        still_open = (wait.closed - self._streams.closed) & self._streams.ends.keys()
+        if still_open or wait.signals > self._signals:
             return False
-        if "stdin" in self._streams.closed or "stdin" not in self._streams.ends:
-            return True
-        return self._input.has(wait.stdin, wait.lines)
+        is_over = "stdin" in self._streams.closed or "stdin" not in self._streams.ends
+        return is_over or self._input.has(wait.stdin, wait.lines)
 
     def _skip_waiting(self) -> None:
         waits = isinstance(self._script.steps[self._next], Wait)
@@ -328,14 +333,9 @@ class Player:
             self._active_ns = clock.mono_ns()
             self._next += 1
 
-    def _size_of(self, stream: str) -> int:
-        shown = (step for step in self._script.steps if isinstance(step, Show))
-        return sum(len(one.data) for one in shown if one.stream == stream and one.data is not None)
-
     def watched(self) -> dict[int, int]:
         """Return the descriptors that show the program's actions, with the events to poll for."""
-        asked = {} if self._control < 0 else {self._control: 0}
-        return {**asked, **self._streams.watched()}
+        return {**({} if self._control < 0 else {self._control: 0}), **self._streams.watched()}
 
     def notice(self, fd: int, state: int) -> None:
         """Handle the events that `poll` reported for `fd`, one of the watched descriptors."""
@@ -371,8 +371,8 @@ class Player:
         at, then, now = differs
         self._flight.diverged(
             Divergence(
-                f"The program sends something else to {self._flight.name} than it did then. "
-                f"From character {at} on it was {then!r}, and now it is {now!r}. "
+                f"The program sends other input to {self._flight.name} than in the recording. "
+                f"From character {at} on, the recording has {then!r} and this replay {now!r}. "
                 "Record the run again, or let this process run for real: `--live process`."
             )
         )
@@ -396,5 +396,5 @@ class Player:
         if control >= 0:
             if ending is not None:
                 with suppress(BrokenPipeError):  # the stand-in has exited already
-                    os.write(control, self.stand_in.told(ending))
+                    os.write(control, self.stand_in.end_message(ending))
             os.close(control)

@@ -57,8 +57,9 @@ _input: ContextVar[Any] = ContextVar("playhead_process_input", default=None)
 def hook(module: ModuleType, patches: Patches) -> None:
     if os.name != "posix":
         raise NotAsExpected("processes are recorded on POSIX systems only")
-    need(module, "Popen", "run", "call", "PIPE", "STDOUT", "DEVNULL")
+    need(module, "Popen", "run", "call", "PIPE", "STDOUT", "DEVNULL", "_cleanup")
     need(module.Popen, "_get_handles", "_handle_exitstatus", "_get_devnull", "poll", "wait")
+    need(module.Popen, "__del__")
     if (module.PIPE, module.STDOUT, module.DEVNULL) != (PIPE, STDOUT, DEVNULL):
         raise NotAsExpected("subprocess has other values for PIPE, STDOUT and DEVNULL")
     code = getattr(module.Popen.__init__, "__code__", None)
@@ -70,6 +71,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(module.Popen, "_handle_exitstatus", _handle_exitstatus)
     patches.replace(module.Popen, "poll", _poll)
     patches.replace(module.Popen, "wait", _wait)
+    patches.replace(module.Popen, "__del__", lambda original: _finalizer(original, module._cleanup))
     patches.on_undo(leave_all)
 
 
@@ -293,11 +295,17 @@ def _handle_exitstatus(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _poll(original: Callable[..., int | None]) -> Callable[..., int | None]:
     def poll(self: Any) -> int | None:
-        looked_at: Flight | None = getattr(self, "_playhead_flight", None)
-        if looked_at is not None and self.returncode is None:
-            looked_at.look()
+        flight: Flight | None = getattr(self, "_playhead_flight", None)
+        if flight is None or self.returncode is not None:
+            return original(self)
+        self._playhead_polls = number = getattr(self, "_playhead_polls", 0) + 1
+        # The tape has the number of the poll that found the exit, so that the same one finds it in a replay. 0: none
+        # did, the program waited.
+        flight.add_facts({"found_by_poll": number})
+        flight.look(number)
         code = original(self)
-        if code is None and (flight := getattr(self, "_playhead_flight", None)) is not None:
+        if code is None:
+            flight.add_facts({"found_by_poll": 0})
             flight.is_alive()
         return code
 
@@ -331,3 +339,13 @@ def _wait(original: Callable[..., int]) -> Callable[..., int]:
         return code
 
     return wait
+
+
+def _finalizer(original: Callable[..., None], reap: Callable[[], None]) -> Callable[..., None]:
+    def finalize(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        flight: Flight | None = getattr(self, "_playhead_flight", None)
+        if flight is not None and self.returncode is None:
+            flight.dropped(reap)
+
+    return finalize

@@ -145,13 +145,13 @@ def env_changes(env: Mapping[Any, Any] | None) -> tuple[dict[str, str], list[str
     """Return the variables whose values differ in the child, and the names of those that it lacks."""
     if env is None or env is os.environ:
         return {}, []
-    told = {text_of(name): text_of(value) for name, value in env.items()}
+    variables = {text_of(name): text_of(value) for name, value in env.items()}
     changed = {
         name: value
-        for name, value in told.items()
+        for name, value in variables.items()
         if os.environ.get(name) != value and not _ours(name)
     }
-    unset = [name for name in os.environ if name not in told and not _ours(name)]
+    unset = [name for name in os.environ if name not in variables and not _ours(name)]
     return changed, sorted(unset)
 
 

@@ -52,8 +52,20 @@ class Script:
     ended_ns: int = 0
     # When the program had also seen the end of every stream, where the order of the tape is kept.
     over_ns: int | None = None
+    # Which check of the program found that the process had ended; 0 if it waited for the end. None: it never checked,
+    # or the tape is of an older version.
+    found_by_poll: int | None = None
     # The whole run ended while this process was running.
     cut: bool = False
+
+    def size_of(self, stream: str) -> int:
+        """Return the number of bytes that the process writes to this stream."""
+        shown = (step for step in self.steps if isinstance(step, Show) and step.stream == stream)
+        return sum(len(one.data) for one in shown if one.data is not None)
+
+    def waits_after(self, step: int) -> bool:
+        """Return whether the program has actions on the process to repeat, from this step on."""
+        return any(isinstance(one, Wait) for one in self.steps[step:])
 
 
 def script_of(taped: Taped, *, sent: bool = False) -> Script:
@@ -76,6 +88,7 @@ def script_of(taped: Taped, *, sent: bool = False) -> Script:
         ending=ending_of(taped.value, taped.facts) if taped.how == "returned" else None,
         ended_ns=ended_ns,
         over_ns=taped.took_ns if is_ordered else None,
+        found_by_poll=found if type(found := taped.facts.get("found_by_poll")) is int else None,
         cut=taped.how == "cut",
     )
 

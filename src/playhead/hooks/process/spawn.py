@@ -8,7 +8,8 @@ import os
 
 from playhead.hooks.guest import Patches, need
 from playhead.hooks.process import children
-from playhead.hooks.process.flight import Flight, ProcessAdapter, facts_of, within
+from playhead.hooks.process.exits import facts_of
+from playhead.hooks.process.flight import Flight, ProcessAdapter, within
 from playhead.hooks.process.output_files import expect_file
 from playhead.hooks.process.pipes import expect
 from playhead.hooks.process.request import call_of, kind_of_fd, text_of
@@ -49,8 +50,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(module, "posix_spawn", like_builtin(lambda real: _posix_spawn(real, spawn)))
     patches.replace(module, "posix_spawnp", like_builtin(lambda real: _posix_spawn(real, spawn)))
     # The forms with `l` call these by their names in `os`.
-    for name, told in (("spawnv", module.spawnve), ("spawnvp", module.spawnvpe)):
-        patches.replace(module, name, _spawnv(told, spawn))
+    for name, function in (("spawnv", module.spawnve), ("spawnvp", module.spawnvpe)):
+        patches.replace(module, name, _spawnv(function, spawn))
         patches.replace(module, f"{name}e", _spawnv(None, spawn))
 
 

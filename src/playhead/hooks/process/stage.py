@@ -91,6 +91,12 @@ def visibly(wait: Callable[[], T], is_stuck: Callable[[], bool]) -> T:
     return came[0]
 
 
+def await_exit(pid: int) -> None:
+    """Wait until the process has ended. Does not reap it."""
+    with suppress(ChildProcessError):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
 def is_silent(fd: int) -> bool:
     """Return whether a read would block: there is no data, and the stream has not ended."""
     look = select.poll()
@@ -151,11 +157,19 @@ class PlayerStage:
         order_slot.is_playing = lambda: self._released.is_due
         self._entering: list[Playing] = []
         self._woken: tuple[int, int] | None = None
+        self._thread = 0
 
     @property
     def is_timed(self) -> bool:
         """The replay has a virtual time. Without one, all steps are due at once."""
         return virtual_time.active() is not None
+
+    @property
+    def is_here(self) -> bool:
+        """Return whether the current thread is that of the stage. Then a finalizer of the program runs here: Python
+        collects garbage in whichever thread needs memory.
+        """
+        return _thread.get_ident() == self._thread
 
     @property
     def players(self) -> list[Playing]:
@@ -179,6 +193,7 @@ class PlayerStage:
     def _run(self) -> None:
         # Blocks all signals. A closed stream must raise an error here, however the program handles SIGPIPE.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        self._thread = _thread.get_ident()
         while True:
             while self._entering:
                 self._players.append(self._entering.pop(0))

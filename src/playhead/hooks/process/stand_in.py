@@ -62,7 +62,7 @@ class StandIn(NamedTuple):
     path: str
     is_shell: bool
 
-    def told(self, code: int) -> bytes:
+    def end_message(self, code: int) -> bytes:
         """Return the input that makes it end with this code: an exit code, or the negative of a signal, as in
         `subprocess`.
         """
@@ -136,10 +136,10 @@ def _is_its_machine() -> bool:
 
 def _runs(path: str) -> bool:
     """Return whether the program runs. A system may forbid the execution of such a file, or hide it."""
-    line, told = os.pipe()
+    line, write_end = os.pipe()
     token = within.set("stand-in")
     try:
-        os.write(told, StandIn(path, is_shell=False).told(_CHECKED_WITH))
+        os.write(write_end, StandIn(path, is_shell=False).end_message(_CHECKED_WITH))
         pid = posix.posix_spawn(path, ["sh"], {}, file_actions=[(os.POSIX_SPAWN_DUP2, line, 0)])
         return os.waitstatus_to_exitcode(posix.waitpid(pid, 0)[1]) == _CHECKED_WITH
     except OSError:
@@ -147,7 +147,7 @@ def _runs(path: str) -> bool:
     finally:
         within.reset(token)
         os.close(line)
-        os.close(told)
+        os.close(write_end)
 
 
 def _elf(code: bytes) -> bytes:

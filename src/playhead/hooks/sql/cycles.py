@@ -82,8 +82,8 @@ class Cycle:
 
     def end(self) -> None:
         if self.error is not None:
-            told = self.error
-            self.crossing.raised(SqlError(f"{told.get('C', '')} {told.get('M', '')}".strip()))
+            error = self.error
+            self.crossing.raised(SqlError(f"{error.get('C', '')} {error.get('M', '')}".strip()))
         else:
             self.crossing.returned(self.tag)
 

@@ -157,13 +157,13 @@ class LiveSide(RelayState):
         try:
             self._server, _ = upstream.connect(self.target)
         except OSError as error:
-            told = {
+            facts = {
                 "S": "FATAL",
                 "V": "FATAL",
                 "C": "08001",
                 "M": upstream.refusal(error, self.target),
             }
-            message = b"E", pgwire.error_content(told)
+            message = b"E", pgwire.error_content(facts)
             while self._flight:
                 cycle = self._flight.popleft()
                 cycle.note(message)

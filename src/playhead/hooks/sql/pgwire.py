@@ -114,27 +114,28 @@ def raw_of(value: Any) -> bytes | None:
 def to_line(message: Message) -> bytes:
     """Serialise one message of a server as a line of JSON."""
     kind, content = message
-    told: Any
+    decoded: Any
     if kind == b"D":
         try:
-            told = [value_of(one) for one in fields(content)]
+            decoded = [value_of(one) for one in fields(content)]
         except struct.error:  # not as expected: recording fails open
-            told = value_of(content)
+            decoded = value_of(content)
     elif kind in _WITH_FIELDS:
-        told = error_fields(content)
+        decoded = error_fields(content)
     else:
-        told = value_of(content)
+        decoded = value_of(content)
     return (
-        json.dumps({text(kind): told}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        json.dumps({text(kind): decoded}, ensure_ascii=False, separators=(",", ":")).encode()
+        + b"\n"
     )
 
 
 def from_line(line: bytes) -> Message:
     """Parse a line of JSON into a message. Raise ValueError if it is not one."""
-    told = json.loads(line)
-    if not isinstance(told, dict) or len(told) != 1:
+    decoded = json.loads(line)
+    if not isinstance(decoded, dict) or len(decoded) != 1:
         raise ValueError("a message has one type")
-    ((name, value),) = told.items()
+    ((name, value),) = decoded.items()
     kind = name.encode()
     if kind == b"D" and isinstance(value, list):
         parts = [struct.pack("!H", len(value))]
@@ -169,5 +170,5 @@ def error_fields(content: bytes) -> dict[str, str]:
     return {text(one[:1]): text(one[1:]) for one in parts}
 
 
-def error_content(told: dict[str, Any]) -> bytes:
-    return b"".join(f"{name}{value}".encode() + b"\0" for name, value in told.items()) + b"\0"
+def error_content(members: dict[str, Any]) -> bytes:
+    return b"".join(f"{name}{value}".encode() + b"\0" for name, value in members.items()) + b"\0"

@@ -72,9 +72,9 @@ class ServedSide(RelayState):
             self._cancelling.close()
         self._is_cancelled, self._cancelling = False, None
         if self._flight and self._flight[0].is_left:
-            told = {"S": "ERROR", "V": "ERROR", "C": "57014"}
-            told["M"] = "canceling statement due to user request"
-            self._send((b"E", pgwire.error_content(told)))
+            members = {"S": "ERROR", "V": "ERROR", "C": "57014"}
+            members["M"] = "canceling statement due to user request"
+            self._send((b"E", pgwire.error_content(members)))
             self._send((b"Z", b"I" if self._status == b"I" else b"E"))
             self._flight.clear()
 
@@ -156,5 +156,5 @@ class ServedSide(RelayState):
 
 
 def _short(line: bytes) -> str:
-    told = pgwire.text(line.strip())
-    return told if len(told) <= 120 else f"{told[:120]}…"
+    decoded = pgwire.text(line.strip())
+    return decoded if len(decoded) <= 120 else f"{decoded[:120]}…"

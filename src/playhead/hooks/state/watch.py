@@ -36,7 +36,7 @@ def watch(
 
         playhead.watch(store, snapshot="tasks", mutations=["add", "complete"])
 
-    It is undone by `unwatch()`, or at the end of a `with` block.
+    `unwatch()`, or the end of a `with` block, undoes it.
 
     Args:
         store: Any object.
@@ -137,7 +137,7 @@ class Watch:
         original = getattr(self.store, method, None)
         if not callable(original):
             raise UsageError(
-                f"{self.name} has no method {method!r} to watch. Name those that change it."
+                f"{self.name} has no method {method!r} to watch. Name the methods that change the store."
             )
         if _watch_of(original) is self:
             return

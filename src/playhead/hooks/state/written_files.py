@@ -7,6 +7,9 @@ replay also makes the changes of calls that it serves.
 A file in a workspace that the program's own code changes is announced, too. Otherwise the change would count as the
 change of a call that another thread or process has open at the time, and a replay would make it twice.
 
+A file outside the workspaces that only a subprocess has written is found when the program opens it for reading: if it
+changed during a call of the run, it is copied then, and counts as changed by that call.
+
 Python announces opened, moved and deleted files by audit events, before they are touched. Files that native libraries
 open (DuckDB, FAISS) are not announced: they are recorded if they are in a workspace. An audit hook cannot be removed,
 so there is one per process, and it looks up the active deck.
@@ -15,10 +18,12 @@ so there is one per process, and it looks up the active deck.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 from playhead import events
 from playhead.encoding.values import freeze, safe_str
+from playhead.host.cache_folder import exchange_folder
 from playhead.host.later import Later
 from playhead.recording import deck, where
 from playhead.recording.encoder import NewEvent
@@ -55,20 +60,44 @@ _CREDENTIALS = frozenset(
 # Folders that the program has made, by a function that always makes a new one: they hold no earlier content.
 new_folders: set[str] = set()
 
+# What Python itself reads.
+_MODULES = (".py", ".pyc", ".so")
+
 _listening = False
 _seen: set[str] = set()
+# The files that the watcher has looked at because the program read them, with the time of their last change.
+_read: dict[str, int] = {}
 _bytes = 0
 
 
-def begin() -> None:
+def begin(marks: CallMarks) -> None:
     """Watch this process from now on. Idempotent."""
     global _listening, _bytes  # noqa: PLW0603  as lasting as the audit hook itself
     _seen.clear()
+    _read.clear()
     new_folders.clear()
     _bytes = 0
     if not _listening:
         _listening = True
         sys.addaudithook(_hear)
+    _announce_output(marks)
+
+
+def _announce_output(marks: CallMarks) -> None:
+    """Announce the files that are stdout and stderr (`python agent.py > log &`): the shell has opened them, so no audit
+    event comes. Otherwise the output would count as the change of a call that another Python has open.
+    """
+    for path in {_file_of(fd) for fd in (1, 2)} - {None}:
+        marks.note_own(str(path))
+
+
+def _file_of(fd: int) -> str | None:
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return None
 
 
 # Audit events about a change of files: which of their arguments are paths that change, and which one is the descriptor
@@ -91,6 +120,7 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
     # This runs for every audit event of the process, so events that do not change a file return at once.
     if event == "open":
         if not args[2] & (os.O_WRONLY | os.O_RDWR):
+            _reading(args[0])
             return
         # A file that must be new has no content to keep.
         is_new = bool(args[2] & os.O_EXCL)
@@ -112,6 +142,35 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
         current.recorder.warn(
             f"a file could not be copied before it was written ({safe_str(error)})."
         )
+
+
+def _reading(name: Any) -> None:
+    """Let the watcher copy a file that is about to be read, if a call of this process may have written it."""
+    current = deck.active()
+    if current is None or current.marks is None or current.mode is not None:
+        return
+    if not isinstance(name, (str, bytes)) or os.fsdecode(name).endswith(_MODULES):
+        return
+    try:
+        status = os.stat(name)
+        marks, changed = current.marks, status.st_ctime_ns
+        if not stat.S_ISREG(status.st_mode) or not marks.may_be_written_by_call(changed):
+            return
+        path = os.path.abspath(os.fsdecode(name))
+        if _read.get(path) == changed or len(_read) >= _MOST:
+            return
+        _read[path] = changed
+        store = os.path.dirname(os.path.dirname(current.recorder.folder)) + os.sep
+        # A loop makes the files that it exchanges with its agent in every replay. Their content is on the tape.
+        exchanged = exchange_folder(os.environ) + os.sep
+        if status.st_size > LARGEST or path.startswith((*_SKIPPED_STARTS, store, exchanged)):
+            return
+        real = os.path.realpath(path)
+        is_private = os.path.basename(path) in _CREDENTIALS
+        if not (is_private or current.is_inside_owner or marks.covers(real)):
+            marks.note_read(real)
+    except (OSError, ValueError):
+        return  # it does not exist: the program finds out
 
 
 def _from_folder(name: Any, folder: int) -> Any:

@@ -14,7 +14,7 @@ import sys
 from weakref import WeakKeyDictionary
 
 from playhead.hooks.guest import Patches, need
-from playhead.hooks.stream.feeding import Feed
+from playhead.hooks.stream.feeding import Feed, feed_for
 from playhead.hooks.stream.talk import ConnectAdapter, Talk
 from playhead.host import own_listeners
 from playhead.recording import deck
@@ -193,7 +193,7 @@ def _serve(sock: Any, talk: Talk) -> None:
     os.dup2(theirs.fileno(), sock.fileno(), inheritable)
     theirs.close()
     os.set_blocking(sock.fileno(), blocking)
-    feed = _feeds[sock] = Feed(talk, ours)
+    feed = _feeds[sock] = feed_for(talk, ours, sock.fileno())
     feed.begin()
 
 

@@ -10,6 +10,7 @@ import os
 
 from playhead.errors import Divergence
 from playhead.hooks.stream.protocols import protocol_of
+from playhead.recording import order_slot
 from playhead.recording.adapter import Adapter
 from playhead.recording.crossing import HEAD
 
@@ -97,6 +98,8 @@ class Talk:
             return
         self._ended = True
         _open.discard(self)
+        if self.crossing.taped is not None:
+            order_slot.come_to(self.crossing.taped.took_ns)
         protocol = protocol_of(self._first["sent"], self._first["received"])
         if error is not None:
             self.crossing.failed(error, protocol=protocol)

@@ -14,6 +14,7 @@ from playhead.hooks.guest import Patches, need
 from playhead.hooks.websocket.conversation import Conversation
 
 _KEY = "_playhead"
+_MESSAGES, _ENDS = ("TEXT", "BINARY"), ("CLOSE", "CLOSED", "ERROR")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -60,6 +61,10 @@ def _around_receive(original: Callable[..., Awaitable[Any]]) -> Callable[..., Aw
         message = await original(self, *args, **kwargs)
         talk: Conversation | None = self.__dict__.get(_KEY)
         if talk is not None:
+            if message.type.name in _MESSAGES:
+                await talk.reach_next_async()
+            elif message.type.name in _ENDS:
+                await talk.reach_end_async()
             _tell(talk, self, message)
         return message
 
@@ -68,7 +73,7 @@ def _around_receive(original: Callable[..., Awaitable[Any]]) -> Callable[..., Aw
 
 def _tell(talk: Conversation, websocket: Any, message: Any) -> None:
     kind = message.type.name
-    if kind in {"TEXT", "BINARY"}:
+    if kind in _MESSAGES:
         talk.received(message.data)
     # The peer's close frame. aiohttp answers it itself, so the agent's own close is only reported in `_end`.
     elif kind == "CLOSE":
@@ -82,6 +87,7 @@ def _around_close(original: Callable[..., Awaitable[bool]]) -> Callable[..., Awa
         closed = await original(self, *args, **kwargs)
         talk: Conversation | None = self.__dict__.get(_KEY)
         if talk is not None:
+            await talk.reach_end_async()
             _end(talk, self)
         return closed
 

@@ -63,6 +63,15 @@ class Conversation:
         if self._coming:
             await self.exchange.crossing.reach_async(self._coming.popleft())
 
+    def reach_end(self) -> None:
+        """Wait, in a replay, for the place where the client learns that the conversation is over."""
+        if self.exchange.taped is not None:
+            self.exchange.crossing.reach_last()
+
+    async def reach_end_async(self) -> None:
+        if self.exchange.taped is not None:
+            await self.exchange.crossing.reach_last_async()
+
     def sent(self, message: Message) -> None:
         """Report a message that the agent sends. In a replay, raise a Divergence if it differs from the tape."""
         stream, raw = _piece("sent", message)
@@ -272,10 +281,9 @@ def _converse(ours: _Peer, taped: Taped) -> None:
         return
     key = _KEY.search(asked)
     head = upgraded(taped.head, key.group(1).decode("latin-1") if key else "")
-    for block in http1.blocks(head, (), whole=True):
-        ours.sendall(block)
     peer = TapedPeer(taped)
-    ours.sendall(peer.begin())
+    # Together: messages that arrived with the handshake have no place of their own, so nothing would wait for them.
+    ours.sendall(b"".join(http1.blocks(head, (), whole=True)) + peer.begin())
     while not peer.over:
         data = ours.recv()
         if not data:

@@ -23,7 +23,7 @@ from playhead.hooks.http.exchange import (
 from playhead.hooks.websocket.conversation import taped_socket
 from playhead.hooks.websocket.websockets_messages import follow, hook_messages
 from playhead.recording import deck
-from playhead.recording.crossing import Crossing
+from playhead.recording.crossing import HEAD, Crossing
 
 _KEY = "_playhead"
 # Options that say where to connect to, and how: a connected socket takes none of them.
@@ -113,12 +113,16 @@ class _Connecting(HttpAdapter):
 
     def serve(self, crossing: Crossing) -> Any:
         exchange = self.begin(crossing)
-        # First the outcome of the taped handshake: a connection that was refused then must fail now, before a
-        # socket exists.
-        served.must_have_begun(exchange)
-        # Inside of the call, as in a recording: threads of the connection are not counted as the program's.
-        with crossing:
-            connection = self._connect_to(taped_socket(served.taped_of(exchange)))
+        taped = served.taped_of(exchange)
+        if taped.head is None:
+            # A connection that was refused then must fail now, before a socket exists.
+            served.must_have_begun(exchange)
+        try:
+            # Inside of the call, as in a recording: threads of the connection are not counted as the program's.
+            with crossing:
+                connection = self._connect_to(taped_socket(taped))
+        finally:
+            crossing.reach(HEAD)  # in the recorded run the handshake was over then
         return self.observe(crossing, connection)
 
     def observe(self, crossing: Crossing, result: Any) -> Any:
@@ -145,9 +149,16 @@ class _AsyncConnecting(_Connecting):
 
     async def serve(self, crossing: Crossing) -> Any:
         exchange = self.begin(crossing)
-        await served.must_have_begun_async(exchange)
-        with crossing:  # as above: tasks of the connection (its keepalive) are not counted
-            connection = await self._connect_to(taped_socket(served.taped_of(exchange)))
+        taped = served.taped_of(exchange)
+        if taped.head is None:
+            await served.must_have_begun_async(exchange)
+        try:
+            with crossing:  # as above: tasks of the connection (its keepalive) are not counted
+                connection = await self._connect_to(taped_socket(taped))
+        except Exception:
+            await crossing.reach_async(HEAD)
+            raise
+        await crossing.reach_async(HEAD)
         return self.observe(crossing, connection)
 
 

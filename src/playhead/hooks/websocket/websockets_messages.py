@@ -51,7 +51,7 @@ def _around_recv_async(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             message = await original(self, *args, **kwargs)
         except Exception:
-            _report_if_closed(self)
+            await _report_if_closed_async(self)
             raise
         if (talk := self.__dict__.get(_KEY)) is not None:
             await talk.reach_next_async()
@@ -137,7 +137,7 @@ def _around_close(original: Callable[..., Any]) -> Callable[..., Any]:
 def _around_close_async(original: Callable[..., Any]) -> Callable[..., Any]:
     async def close(self: Any, *args: Any, **kwargs: Any) -> None:
         await original(self, *args, **kwargs)
-        _report_if_closed(self)
+        await _report_if_closed_async(self)
 
     return close
 
@@ -165,12 +165,29 @@ def _report_received(connection: Any, message: Any) -> Any:
 
 def _report_if_closed(connection: Any) -> None:
     """After a failed call or a close: if the conversation is over, report which side ended it."""
-    talk: Conversation | None = connection.__dict__.get(_KEY)
-    protocol = connection.protocol
-    # `protocol` is the sans-I/O state machine that both implementations share; its public fields hold the
-    # close frames of both sides.
-    if talk is None or protocol.state.name != "CLOSED":
-        return
+    talk = _ended(connection)
+    if talk is not None:
+        talk.reach_end()
+        _report_end(talk, connection.protocol)
+
+
+async def _report_if_closed_async(connection: Any) -> None:
+    talk = _ended(connection)
+    if talk is not None:
+        await talk.reach_end_async()
+        _report_end(talk, connection.protocol)
+
+
+def _ended(connection: Any) -> Conversation | None:
+    """Return the conversation of this connection, if it is over.
+
+    `protocol` is the sans-I/O state machine that both implementations share; its public fields hold the close frames of
+    both sides.
+    """
+    return connection.__dict__.get(_KEY) if connection.protocol.state.name == "CLOSED" else None
+
+
+def _report_end(talk: Conversation, protocol: Any) -> None:
     received = protocol.close_rcvd
     if received is None:
         talk.exchange.cut(why="the connection was lost without a closing handshake")

@@ -3,7 +3,9 @@
 barrier          the launcher's end: build a fence, pass listeners out, start the command
 inside           the process that enters the fence and becomes the command
 line             messages between these two
-namespaces       network, mounts and IPC of the command's own, with overlays over the real files
+namespaces       network, mounts and IPC of the command's own
+covers           overlays over the real files
+composed         a folder that no overlay can cover, composed of its entries
 mount_table      the current mounts, and the calls that change them
 landlock         rules that a process gives itself, for machines without namespaces
 seccomp          filters of system calls

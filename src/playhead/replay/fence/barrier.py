@@ -40,6 +40,8 @@ class Fence:
         # Folders that could not be covered by an overlay, and why.
         self.read_only: dict[str, str] = answer["read_only"]
         self._uppers: dict[str, str] = answer["uppers"]
+        # Files that the fence itself put into the stage, with their state: see `composed`.
+        self._copies: dict[str, list[int]] = answer["copies"]
         self._stage = handles[0] if handles else None
         # Set when the command has started: the descriptor on which its connections are announced, and a channel that
         # finds the listeners in its network; or the reason why they are not announced.
@@ -110,11 +112,17 @@ class Fence:
         """Yield the files that the command wrote or deleted. They were in memory, and are gone afterwards."""
         if self._stage is None:
             return
+        left = dict(self._copies)
         for path, upper in sorted(self._uppers.items()):
             root = f"/proc/self/fd/{self._stage}/{upper}"
-            for folder, _, files in os.walk(root):
+            for folder, folders, files in os.walk(root):
                 inner = os.path.relpath(folder, root)
-                yield from (os.path.normpath(os.path.join(path, inner, one)) for one in files)
+                links = [one for one in folders if os.path.islink(os.path.join(folder, one))]
+                for one in (*files, *links):
+                    name = os.path.normpath(os.path.join(path, inner, one))
+                    if left.pop(name, None) != _state(os.path.join(folder, one)):
+                        yield name
+        yield from left  # deleted
         os.close(self._stage)
         self._stage = None
 
@@ -130,6 +138,11 @@ class Fence:
         if not answer["ok"]:
             raise OSError(answer["errno"], answer["why"])
         return answer, handles
+
+
+def _state(path: str) -> list[int]:
+    seen = os.lstat(path)
+    return [seen.st_size, seen.st_mtime_ns]
 
 
 def _folder() -> str:
@@ -157,14 +170,14 @@ def watched(env: Mapping[str, str]) -> Fence:
     user other than root a filter disables `sudo`, and recording never changes the program.
     """
     if sys.platform != "linux":
-        raise OSError(errno.ENOSYS, f"{sys.platform} does not announce connections")
+        raise OSError(errno.ENOSYS, f"{sys.platform} does not report connections")
     choice = env.get(WATCH)
     if choice == "0":
         raise OSError(errno.EPERM, f"{WATCH} is 0")
     if os.geteuid() and choice != "1" and not _has_no_new_privileges():
         lost = setuid_programs.privileged(env)
         if lost is not None:
-            why = f"watching would take privileges from {lost}; {WATCH}=1 watches all the same"
+            why = f"watching would take privileges from {lost}; {WATCH}=1 watches anyway"
             raise OSError(errno.EPERM, why)
     return _forked("open", FenceNeeds(own=(), unprivileged=bool(os.geteuid())))
 

@@ -104,7 +104,8 @@ def become(kind: str, wanted: FenceNeeds, line: FenceLine) -> NoReturn:
     """Close the fence, follow the launcher's messages, become the command. Never returns."""
     try:
         made = _MAKERS[kind](wanted)
-        line.send({"ok": True, "read_only": made.read_only, "uppers": made.uppers}, made.handles)
+        facts = {"read_only": made.read_only, "uppers": made.uppers, "copies": made.copies}
+        line.send({"ok": True, **facts}, made.handles)
         while True:
             order, handles = line.receive()
             if order is None:
@@ -114,7 +115,7 @@ def become(kind: str, wanted: FenceNeeds, line: FenceLine) -> NoReturn:
             line.send(*_obeyed(made, order))
     except BaseException as error:  # noqa: BLE001  whatever it is, the launcher must learn of it
         with suppress(OSError):
-            line.send(_told(error))
+            line.send(_failure(error))
     os._exit(125)
 
 
@@ -123,12 +124,13 @@ class _Open:
 
     read_only: dict[str, str]
     uppers: dict[str, str]
+    copies: dict[str, tuple[int, int]]
     handles: tuple[int, ...]
     # Whether the fence would have a hole if connections were not announced.
     needs_watcher = False
 
     def __init__(self, wanted: FenceNeeds) -> None:
-        self.read_only, self.uppers, self.handles = {}, {}, ()
+        self.read_only, self.uppers, self.copies, self.handles = {}, {}, {}, ()
         if wanted.unprivileged:
             no_new_privileges()
 
@@ -149,6 +151,7 @@ class _Namespaces(_Open):
     def __init__(self, wanted: FenceNeeds) -> None:
         self._covered = namespaces.enter(wanted.own, network=wanted.network)
         self.uppers, self.read_only = self._covered.uppers, self._covered.read_only
+        self.copies = self._covered.copies
         self.handles = (self._covered.stage,)
 
     def keep(self, path: str, *, writable: bool) -> None:
@@ -176,7 +179,7 @@ class _Landlock(_Open):
     def __init__(self, wanted: FenceNeeds) -> None:
         landlock.check()
         if wanted.network:
-            raise OSError(errno.ENOSYS, "it cannot leave the network open to what is live")
+            raise OSError(errno.ENOSYS, "it cannot keep the network open for live calls")
         self.needs_watcher = wanted.sockets
         # Installed now and not when the command starts, so that a machine without filters is refused early.
         no_new_privileges()
@@ -241,7 +244,7 @@ def _obeyed(made: _Open, order: dict[str, Any]) -> tuple[dict[str, Any], tuple[i
         made.listen(listener)
         return {"ok": True}, (listener.detach(),)
     except OSError as error:
-        return _told(error), ()
+        return _failure(error), ()
 
 
 def _listener(port: int) -> socket.socket:
@@ -261,10 +264,10 @@ def _run(made: _Open, order: dict[str, Any], handles: list[int], line: FenceLine
     for handle, targets in zip(handles, order["targets"], strict=True):
         for target in targets:
             os.dup2(handle, target, inheritable=True)
-    told, listener = _watched() if order["watch"] else ({"ok": False, "why": "not asked for"}, ())
-    line.send(told, listener)
+    answer, listener = _watched() if order["watch"] else ({"ok": False, "why": "not asked for"}, ())
+    line.send(answer, listener)
     if made.needs_watcher and not listener:
-        why = f"connections of shims cannot be announced ({told['why']})"
+        why = f"connections of shims cannot be announced ({answer['why']})"
         line.send({"ok": False, "errno": errno.ENOSYS, "why": why})
         os._exit(125)
     for number in _IGNORED_BY_PYTHON:
@@ -274,7 +277,7 @@ def _run(made: _Open, order: dict[str, Any], handles: list[int], line: FenceLine
     error = _replaced(argv, env)
     if error.errno == errno.ENOEXEC:
         error = _replaced(["/bin/sh", *argv], env)  # a script without #!: shells run it like this
-    line.send({**_told(error), "not_started": True})
+    line.send({**_failure(error), "not_started": True})
     os._exit(125)
 
 
@@ -286,7 +289,7 @@ def _watched() -> tuple[dict[str, Any], tuple[int, ...]]:
         ports = sock_diag.channel()
         return {"ok": True}, (seccomp.install_with_listener(program), ports.detach())
     except OSError as error:
-        return _told(error), ()
+        return _failure(error), ()
 
 
 def _replaced(argv: list[str], env: dict[str, str]) -> OSError:
@@ -306,7 +309,7 @@ def _replaced(argv: list[str], env: dict[str, str]) -> OSError:
     return found
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def _failure(error: BaseException) -> dict[str, Any]:
     number = error.errno if isinstance(error, OSError) else None
     words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return {"ok": False, "errno": number or errno.EIO, "why": words or type(error).__name__}

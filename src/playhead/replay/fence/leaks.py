@@ -92,8 +92,8 @@ class Guard:
             name=what,
             lane=lane,
             at=place,
-            detail=f"The program left the recorded boundary: {what}, asked for at {place} (lane {lane}). "
-            "No hook covers it, so there is no taped answer; it was stopped.",
+            detail=f"The program made a call that no hook covers: {what}, at {place} (lane {lane}). "
+            "The tape has no answer for it, so it was stopped.",
             advice=f"Make it a tool (`@playhead.tool`), so that its answers are taped; or let "
             f"{boundary} go live: `--live {boundary}`.",
             extra={"event": event},

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from playhead.errors import ConfigError
+from playhead.events import BOUNDARIES
 from playhead.host import later
 from playhead.replay.replay_plan import Rule
 
@@ -27,6 +28,11 @@ def rules_from(section: Any) -> tuple[Rule, ...]:
         )
     rules: list[Rule] = []
     for boundary, entries in section.items():
+        if boundary != "*" and boundary not in BOUNDARIES:
+            known = ", ".join(BOUNDARIES)
+            raise ConfigError(
+                f"[replay.ignore] {boundary!r} is not a boundary; expected one of {known}, or *."
+            )
         for entry in entries if isinstance(entries, list) else [entries]:
             rules += [rule_from(str(boundary), str(entry))]
     return tuple(rules)

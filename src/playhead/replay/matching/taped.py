@@ -153,6 +153,9 @@ def _keep_order(recording: TapedRun) -> None:
         table.know_lanes(
             {(call.event.segment, call.event.seq): call.lane for call in recording.calls}
         )
+        if table.prints:
+            served = {one.ref for one in recording.calls if not one.event.data.get("own")}
+            table.know_processes(recording.segments, served)
 
 
 def forget_order(recording: TapedRun) -> None:
@@ -379,7 +382,7 @@ def rebuild(frozen: Any) -> BaseException | None:
         state = thaw(frozen.get("state") or {})
         if isinstance(state, dict):
             error.__dict__.update(state)
-    except Exception:  # noqa: BLE001  whatever a stranger's class does: the error is told all the same
+    except Exception:  # noqa: BLE001  whatever a stranger's class does: the error is reported all the same
         return TapedError(name.rpartition(":")[2], message)
     cause = rebuild(frozen.get("cause"))
     if cause is not None:

@@ -112,8 +112,8 @@ def result_of(trial: Trial, report: Mapping[str, Any] | None) -> TrialResult:
     if exits.get("recorded") != exits.get("replayed"):
         left = f"Exit code {exits.get('replayed')} instead of {exits.get('recorded')}."
         return TrialResult(trial=trial, outcome="crashed", detail=left)
-    told = [one for one in report.get("divergences", ()) if one.get("kind") == "output"]
-    detail = str(told[0].get("detail", "")) if told else ""
+    outputs = [one for one in report.get("divergences", ()) if one.get("kind") == "output"]
+    detail = str(outputs[0].get("detail", "")) if outputs else ""
     return TrialResult(trial=trial, outcome="wrong", detail=detail)
 
 

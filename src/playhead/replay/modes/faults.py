@@ -124,8 +124,8 @@ def fires(fault: Fault, *, number: int, ordinal: int, fired: int, seed: int) -> 
     return fault.times is None or fired < fault.times
 
 
-def drawn(told: str) -> float:
+def drawn(key: str) -> float:
     """Return a number from 0 up to 1 that is always the same for the same text. Does not use `random`: that belongs to
     the program, and a replay answers it from the tape.
     """
-    return int.from_bytes(hashlib.sha256(told.encode()).digest()[:7], "big") / 2**56
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:7], "big") / 2**56

@@ -90,17 +90,17 @@ def write_options(wishes: ReplayOptions) -> dict[str, Any]:
 
 def read_options(live: tuple[str, ...], options: Mapping[str, Any]) -> ReplayOptions:
     """Return the options from the plan. A missing option has its default."""
-    told: Mapping[str, Any] = options.get("policy") or {}
-    rewrite = dict(told.get("rewrite") or {})
+    given: Mapping[str, Any] = options.get("policy") or {}
+    rewrite = dict(given.get("rewrite") or {})
     rewrite["patch"] = tuple(rewrite.get("patch") or ())
     policy = Policy(
         live=live,
-        threshold=float(told.get("threshold", DEFAULT_THRESHOLD)),
-        allow_tools=tuple(told.get("allow_tools") or ()),
-        allow_reads=bool(told.get("allow_reads", True)),
-        allow_all_tools=bool(told.get("allow_all_tools")),
-        strict=bool(told.get("strict")),
-        effects=dict(told.get("effects") or {}),
+        threshold=float(given.get("threshold", DEFAULT_THRESHOLD)),
+        allow_tools=tuple(given.get("allow_tools") or ()),
+        allow_reads=bool(given.get("allow_reads", True)),
+        allow_all_tools=bool(given.get("allow_all_tools")),
+        strict=bool(given.get("strict")),
+        effects=dict(given.get("effects") or {}),
         rewrite=Rewrite(**rewrite),
     )
     return ReplayOptions(

@@ -90,17 +90,35 @@ def with_output(
         ):
             if name not in printed:
                 printed[name] = Printed(tape, outputs, name)
-            data, at_ns = printed[name].between(int(start), int(end)), began_ns
+            data, later = printed[name].between(int(start), int(end)), began_ns
+            after = b""
             if besides:
-                # The program itself also wrote in this range: before the child, or after it.
+                # The program itself also wrote in this range: before the child, after it, or in between.
                 length, checksum, later = besides[0]
-                is_after = crc32(data[:length]) == checksum
-                data = data[length:] if is_after else data[:-length]
-                at_ns = later if is_after else began_ns
-            if data:
-                pieces.append(Piece(stream=str(stream), data=data, at_ns=at_ns))
+                own = _find(data, length, checksum)
+                data, after = data[:own], data[own + length :]
+            for part, at_ns in ((data, began_ns), (after, later)):
+                if part:
+                    pieces.append(Piece(stream=str(stream), data=part, at_ns=at_ns))
     pieces.sort(key=lambda one: int(one.at_ns))
     return replace(taped, pieces=pieces)
+
+
+# Bytes that are summed up at most to find a text of the program between outputs of its children.
+_MOST_SUMMED = 50_000_000
+
+
+def _find(data: bytes, length: int, checksum: int) -> int:
+    """Return where the text of the program with this length and checksum begins. If it is not found, for example
+    because a secret in it was redacted, it is assumed at the end.
+    """
+    last = len(data) - length
+    between = last if last * length < _MOST_SUMMED else 0
+    at: int
+    for at in (0, last, *range(1, between)):
+        if at >= 0 and crc32(data[at : at + length]) == checksum:
+            return at
+    return max(last, 0)
 
 
 _MOST_NAMES = 2_000

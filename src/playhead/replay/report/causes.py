@@ -51,8 +51,8 @@ def redaction_note(recording: TapedRun, found: Sequence[Mapping[str, Any]]) -> s
     for call in recording.calls:
         answers = [*call.chunks, *([] if call.outcome is None else [call.outcome])]
         for event in answers:
-            told = recording.tape.whole(event).data if call.spilled else event.data
-            text = json.dumps(told, ensure_ascii=False)
+            data = recording.tape.whole(event).data if call.spilled else event.data
+            text = json.dumps(data, ensure_ascii=False)
             if "redacted" in text and secrets_in_place(text):
                 return (
                     f"Redaction may be the cause: step {call.number} ({call.name}) has placeholders in place of "

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from playhead.host import later
 from playhead.replay.matching.nearest import Nearest, around
+
+_CODE = later.pattern(r":\d+( |$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,7 @@ def _lists(value: Any) -> Any:
 
 def _what(parting: Parting) -> str:
     if parting.kind == "missed":
-        where = f", asked at {parting.at}" if parting.at else ""
+        where = f", called {place_of(parting.at)}" if parting.at else ""
         return (
             f"No taped call matches {parting.boundary} call {parting.step} "
             f"({parting.name}, lane {parting.lane}{where})."
@@ -53,6 +56,11 @@ def _what(parting: Parting) -> str:
     if parting.kind == "unused":
         return f"Taped call {parting.step} ({parting.boundary} {parting.name}, lane {parting.lane}) was never made."
     return parting.detail or parting.kind
+
+
+def place_of(at: str) -> str:
+    """Return where a call was made: `at agent.py:42 main`. The proxy knows only the client: `by curl/8.5`."""
+    return f"at {at}" if _CODE.search(at) else f"by {at}"
 
 
 def _near(parting: Parting) -> str | None:

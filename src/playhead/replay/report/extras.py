@@ -63,8 +63,8 @@ def unchanged(now: TapedRun) -> list[str]:
         for event in now.tape.events()
         if event.kind == events.HOLE and event.ours and isinstance(event.data, dict)
     )
-    told = [f"Not rewritten: {one.get('why')}." for one in holes if one.get("what") == "rewrite"]
-    return list(dict.fromkeys(told))
+    notes = [f"Not rewritten: {one.get('why')}." for one in holes if one.get("what") == "rewrite"]
+    return list(dict.fromkeys(notes))
 
 
 def order(now: TapedRun) -> list[str]:
@@ -78,7 +78,7 @@ def order(now: TapedRun) -> list[str]:
         return []
     first = min(skipped, key=lambda one: int(one["step"]))
     lane = (
-        f": lane {first['lane']} did not come to its point `{first['point']}`"
+        f": lane {first['lane']} did not reach its point `{first['point']}`"
         if first["lane"]
         else ""
     )

@@ -7,7 +7,8 @@ differences on stderr are reported but do not fail the replay.
 Tracebacks are reduced to the program's own frames, the type, the message and the chain of exceptions: a replay
 raises a taped exception without the frames of the client's transport. Line numbers are ignored, because an edit
 above a line moves it. Addresses in memory and ids of processes are compared by their part in the text
-(`moving_values`). Lines that HTTP libraries logged about their connections are left out: a replay has none.
+(`moving_values`). Lines that HTTP libraries logged about their connections are left out: a replay has none. So are
+lines in which `uv run` says that it made the environment: it does so once.
 """
 
 from __future__ import annotations
@@ -38,6 +39,13 @@ _LIBRARY = re.compile(
     r"|[/\\]playhead[/\\](?:clock|errors|event|events)\.py$"
 )
 _DEEPER = 4
+_NUMBERED_ADDRESS = re.compile(r"\[address \d+\]")
+_OF_UV = re.compile(
+    rb"^(?:Using (?:C?Python|PyPy) |Creating virtual environment |Removed virtual environment "
+    rb"|(?:Resolved|Prepared|Installed|Uninstalled|Audited|Downloading|Building|Built) \S"
+    rb"|warning: Failed to hardlink |         If ).*\r?\n",
+    re.MULTILINE,
+)
 
 
 def reduced(text: str) -> tuple[str, int]:
@@ -115,24 +123,38 @@ def ignored_frames(then: TapedRun, now: TapedRun) -> int:
 def _is_joined(recording: TapedRun) -> bool:
     """Return whether stdout and stderr went to the same place: `2>&1`."""
     begun = recording.run_start
-    told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
-    output = told.get("output")
+    start = begun.data if begun is not None and isinstance(begun.data, dict) else {}
+    output = start.get("output")
     return isinstance(output, dict) and "with stdout" in output.values()
 
 
 def _joined_difference(then: TapedRun, now: TapedRun) -> str | None:
-    """Compare the lines of a run with separate streams and of a run with joined streams. The order between the two
-    streams is not known.
+    """Compare a run with separate streams and a run with joined streams: `2>&1`. The joined lines must be those of the
+    two streams, and each stream must have kept its order. The order between the two streams is not known.
     """
-    before, after = (
-        Counter(reduced(_settled(one, _text(one, "stdout") + _text(one, "stderr")))[0].splitlines())
-        for one in (then, now)
-    )
+    apart, joined = (then, now) if _is_joined(now) else (now, then)
+    lines = {one: _printed_lines(apart, one) for one in ("stdout", "stderr")}
+    together = _printed_lines(joined, "stdout") + _printed_lines(joined, "stderr")
+    separate = Counter(lines["stdout"] + lines["stderr"])
+    before, after = separate, Counter(together)
+    if apart is now:
+        before, after = after, before
     for line in before - after:
         return f"output: {line[:200]!r} is missing"
     for line in after - before:
         return f"output: {line[:200]!r} is new"
+    for stream, own in lines.items():
+        left = iter(together)
+        for line in own:
+            if line not in left:  # searches on from the line found before
+                return f"{stream}: {line[:200]!r} is at another place"
     return None
+
+
+def _printed_lines(recording: TapedRun, stream: str) -> list[str]:
+    """Return the lines of one stream. Addresses have no numbers: joined streams are numbered together."""
+    text = _NUMBERED_ADDRESS.sub("[address]", _settled(recording, _text(recording, stream)))
+    return reduced(text)[0].splitlines()
 
 
 def _text(recording: TapedRun, stream: str) -> str:
@@ -140,8 +162,10 @@ def _text(recording: TapedRun, stream: str) -> str:
 
 
 def _compared(recording: TapedRun, stream: str) -> bytes:
-    """Return the output without the lines that HTTP libraries logged about their connections."""
+    """Return the output without the lines of uv, and those that HTTP libraries logged about their connections."""
     raw, lines = printed(recording.outputs, stream), recording.log_lines.get(stream)
+    if _starts_with_uv(recording) and (stream == "stderr" or _is_joined(recording)):
+        raw = _OF_UV.sub(b"", raw)
     if not lines:
         return raw
     left = Counter(line.encode("utf-8", "surrogateescape") for line in lines)
@@ -155,6 +179,12 @@ def _compared(recording: TapedRun, stream: str) -> bytes:
     return b"".join(kept)
 
 
+def _starts_with_uv(recording: TapedRun) -> bool:
+    begun = recording.run_start
+    command = begun.data.get("command") if begun is not None and _is_dict(begun.data) else None
+    return isinstance(command, list) and bool(command) and str(command[0]).split("/")[-1] == "uv"
+
+
 def remarks(then: TapedRun, now: TapedRun) -> list[str]:
     """Differences in the output of a program with a clock of its own that do not count."""
     if not by_proxy(then):
@@ -163,7 +193,9 @@ def remarks(then: TapedRun, now: TapedRun) -> list[str]:
         frames, moving = ignored_frames(then, now), _moving(then)
         found = []
         if frames:
-            found.append(f"{frames} frames of libraries in tracebacks were not compared.")
+            noun = "frame" if frames == 1 else "frames"
+            was = "was" if frames == 1 else "were"
+            found.append(f"{frames} {noun} of libraries in tracebacks {was} not compared.")
         if lines := sum(map(len, then.log_lines.values())):
             found.append(
                 f"{lines} log lines of HTTP libraries about connections were not compared."
@@ -177,7 +209,7 @@ def remarks(then: TapedRun, now: TapedRun) -> list[str]:
             "stdout differs in ids, times or the order of lines only: the program has its own clock."
         )
     if other := _difference(then, now, ("stderr",), _alike):
-        found.append(f"Not judged: {other}.")
+        found.append(f"Not part of the verdict: {other}.")
     return found
 
 
@@ -198,8 +230,8 @@ def _was_heard(recording: TapedRun) -> bool:
     has no output.
     """
     begun = recording.run_start
-    told = begun.data if begun is not None and isinstance(begun.data, dict) else {}
-    return bool(recording.outputs) or "output" in told
+    start = begun.data if begun is not None and isinstance(begun.data, dict) else {}
+    return bool(recording.outputs) or "output" in start
 
 
 def printed(outputs: list[Event], stream: str) -> bytes:

@@ -41,9 +41,9 @@ def _show(kind: type[BaseException], error: BaseException, frames: TracebackType
     if not _is_caused_by_divergence(error):
         sys.__excepthook__(kind, error, frames)
         return
-    told = traceback.TracebackException(kind, error, frames)
-    _keep_own_frames(told)
-    sys.stderr.write("".join(told.format()))
+    described = traceback.TracebackException(kind, error, frames)
+    _keep_own_frames(described)
+    sys.stderr.write("".join(described.format()))
 
 
 def _is_caused_by_divergence(error: BaseException | None) -> bool:
@@ -56,9 +56,9 @@ def _is_caused_by_divergence(error: BaseException | None) -> bool:
     return False
 
 
-def _keep_own_frames(told: traceback.TracebackException | None) -> None:
+def _keep_own_frames(described: traceback.TracebackException | None) -> None:
     """Leave out frames of libraries, in the whole chain of exceptions. If all are of libraries, the last one stays."""
-    while told is not None:
-        own = [frame for frame in told.stack if not is_foreign(frame.filename)]
-        told.stack[:] = own or told.stack[-1:]
-        told = told.__cause__ or told.__context__
+    while described is not None:
+        own = [frame for frame in described.stack if not is_foreign(frame.filename)]
+        described.stack[:] = own or described.stack[-1:]
+        described = described.__cause__ or described.__context__

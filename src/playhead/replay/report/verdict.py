@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -100,21 +100,13 @@ def judge(
     wishes = wishes or ReplayOptions()
     then, now = load(original), load(replayed)
     exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
-    same_exit = _same_exit(exits)
     difference = outputs.difference(then, now)
     state = watched_stores.compared(original, replayed, then, now)
     unused = _expected(_unused(then, now), then, wishes)
-    divergences = [
-        *_divergences_on(replayed),
-        *(_never_made(call) for call in unused),
-        *_stopped(original, replayed, wishes),
-    ]
-    if not same_exit and wishes.fork_at is None:
-        divergences.append(_other_exit(exits, replayed))
+    found = _found(original, replayed, unused, exits, wishes)
     if not wishes.mixed:
-        divergences += _other_results(difference, state, files)
-    coverage = _coverage(now, divergences, unused)
-    divergences = causes.by_cause(divergences)
+        found += _other_results(difference, state, files)
+    divergences = causes.by_cause(found)
     went_elsewhere = (
         difference is not None
         or state["first_difference"] is not None
@@ -132,7 +124,7 @@ def judge(
         run=original.manifest.run,
         replay=replayed.manifest.run,
         command=list(replayed.manifest.command),
-        coverage=coverage,
+        coverage=_coverage(now, found, unused),
         divergences=divergences,
         exit_code=exits,
         output_same=None if not then.outputs and not now.outputs else difference is None,
@@ -155,9 +147,29 @@ def judge(
         blocked=extras.blocked(now),
         allowed=extras.allowed(now, wishes) if wishes.mixed else [],
         faults=extras.fired(now),
-        recovered=_recovered(then, now, wishes, same_exit=same_exit) if wishes.faults else None,
+        recovered=_recovered(then, now, wishes, same_exit=_same_exit(exits))
+        if wishes.faults
+        else None,
         forked_at=wishes.fork_at,
     )
+
+
+def _found(
+    original: Tape,
+    replayed: Tape,
+    unused: Sequence[TapedCall],
+    exits: Mapping[str, int | None],
+    wishes: ReplayOptions,
+) -> list[dict[str, Any]]:
+    """Return the divergences of calls and of the exit code."""
+    found = [
+        *_divergences_on(replayed),
+        *(_never_made(call) for call in unused),
+        *_stopped(original, replayed, wishes),
+    ]
+    if not _same_exit(exits) and wishes.fork_at is None:
+        found.append(_other_exit(exits, replayed))
+    return found
 
 
 def _divergences_on(replayed: Tape) -> list[dict[str, Any]]:
@@ -169,7 +181,7 @@ def _divergences_on(replayed: Tape) -> list[dict[str, Any]]:
     ]
 
 
-def _other_exit(exits: dict[str, int | None], replayed: Tape) -> dict[str, Any]:
+def _other_exit(exits: Mapping[str, int | None], replayed: Tape) -> dict[str, Any]:
     recorded = "none" if exits["recorded"] is None else exits["recorded"]
     detail = f"Exit code: {recorded} recorded, {exits['replayed']} replayed."
     error = _last_error(replayed)
@@ -190,13 +202,13 @@ def _other_results(
     ]
 
 
-def _interrupted(exits: dict[str, int | None]) -> list[str]:
+def _interrupted(exits: Mapping[str, int | None]) -> list[str]:
     if exits["recorded"] != -signal.SIGINT or not _same_exit(exits):
         return []
     return ["Ctrl-C interrupted the recorded run; the replay ends there."]
 
 
-def _same_exit(exits: dict[str, int | None]) -> bool:
+def _same_exit(exits: Mapping[str, int | None]) -> bool:
     """Return whether the exit codes agree. A run that was recorded in its own process, or was killed, has no exit code
     to compare. A replay whose command could not be started proves nothing, whatever is on the tape.
     """
@@ -256,7 +268,7 @@ def _kept_in(program: str, to: str, count: int) -> dict[str, Any]:
         "program": program,
         "destination": to,
         "count": count,
-        "detail": f"{program} tried to connect to {to}{times}. No hook of Playhead's saw it and the tape "
+        "detail": f"{program} tried to connect to {to}{times}. No Playhead hook saw it, and the tape "
         "has no answer for it; the fence stopped it.",
         "advice": "Record the run again: `record` says which connections it could not record.",
     }
@@ -321,7 +333,7 @@ def _never_made(call: TapedCall) -> dict[str, Any]:
         "lane": call.lane,
         "at": call.event.at,
         "request": call.request,
-        "advice": "The code of today does not make this call. If that is meant, record a new tape.",
+        "advice": "The current code does not make this call. If that is intended, record a new tape.",
     }
 
 

@@ -44,8 +44,8 @@ def _mutations(
             continue
         match = call.event.data.get("match")
         quiet = isinstance(match, dict) and match.get("quiet") and then
-        told = then.get(str(match.get("of")), call) if quiet and then else call
-        rows.append((call.lane, call.name, repr(told.request), repr(_value(told))))
+        taped = then.get(str(match.get("of")), call) if quiet and then else call
+        rows.append((call.lane, call.name, repr(taped.request), repr(_value(taped))))
     # By lane, each lane in its own order: the program does not control how workers interleave.
     return sorted(rows, key=lambda row: row[0])
 

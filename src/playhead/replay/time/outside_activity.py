@@ -1,4 +1,4 @@
-"""Activity that virtual time cannot see: threads in unknown waits, and child processes."""
+"""Activity that virtual time cannot see: threads in unknown waits, child processes, and data on its way."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import posix
 import threading
 from collections.abc import Callable, Collection
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from playhead import clock
 from playhead.recording import where
+
+if TYPE_CHECKING:
+    from playhead.replay.print_order import ReplayedPrints
 
 _PATIENCE_NS = 1_000_000_000
 # For Playhead's own processes and threads that stand in for a taped process: they answer at once, or wait for the
@@ -26,6 +30,8 @@ _CLIENTS = ("threaded_servers.py",)
 _CLIENT_THAT_ACTS = "drive"
 # Playhead's own threads that answer a WebSocket from the tape: they know whether an answer is due.
 _WEBSOCKET_PEERS = ("websocket/conversation.py",)
+# A thread that waits until other processes have printed: it acts as soon as they have.
+_PRINTERS = "print_order.py"
 # The thread in which asyncio waits for a child, and its variable with the pid of the child.
 _REAPERS = {"_do_waitpid": "expected_pid"}
 _FORK_SERVER = os.path.join("multiprocessing", "forkserver.py")
@@ -38,6 +44,8 @@ class OutsideActivity:
 
     def __init__(self, is_stand_in: Callable[[int], bool] | None = None) -> None:
         self.is_stand_in = is_stand_in or _nobody
+        # The order in which several processes print; None if they do not. It knows which of them wait for others.
+        self.prints: ReplayedPrints | None = None
         # By thread (or "children"): its position, since when it is there, and the processor time of the process at that
         # moment.
         self._seen: dict[object, tuple[object, int, int]] = {}
@@ -47,13 +55,31 @@ class OutsideActivity:
         self._looking = 0
         # Threads of the operating system that Python does not know, or no longer knows, and since when.
         self._unseen: dict[str, int] = {}
+        # What is on its way to the program, and until when the replay waits for it.
+        self._expected: list[tuple[Callable[[], bool], int]] = []
 
     def count_look(self, since: int) -> None:
         """Count the processor time of a check by this thread. `since` is the thread's processor time at its start."""
         self._looking += clock.thread_cpu_ns() - since
 
+    def expect(self, has_come: Callable[[], bool]) -> None:
+        """Count something as activity until `has_come`: the system delivers it to the program, without a thread."""
+        self._expected.append((has_come, clock.mono_ns() + _PATIENCE_NS))
+
+    def has_all(self) -> bool:
+        """Return whether nothing is on its way to the program."""
+        for one in self._expected.copy():
+            has_come, until = one
+            if not has_come() and clock.mono_ns() < until:
+                return False
+            if one in self._expected:  # another thread may check as well
+                self._expected.remove(one)
+        return True
+
     def is_idle(self, ident: int, frame: FrameType) -> bool:
         """Return whether a thread is idle although it is in no known wait. `frame` is its current frame."""
+        if frame.f_code.co_filename.endswith(_PRINTERS):
+            return False
         root = inner = frame
         while root.f_back is not None:
             root = root.f_back
@@ -110,6 +136,8 @@ class OutsideActivity:
         """
         if self._children or self._unseen or (self._were_several and clock.threads() != 1):
             return False
+        if self._expected:
+            return False
         try:
             posix.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -122,6 +150,8 @@ class OutsideActivity:
         except ChildProcessError:
             return self._are(frozenset())
         found = [one for pid in _children() if (one := _state_of(pid)) is not None]
+        if (prints := self.prints) is not None:
+            found = [one for one in found if not prints.is_waiting(one[0])]
         if not self._are(frozenset(pid for pid, _, _ in found)):
             return False
         states = {state for _, state, _ in found}
@@ -129,6 +159,10 @@ class OutsideActivity:
             self._seen.pop("children", None)
             return False
         if states & {"Z", "X"}:
+            patience = _NEWS_PATIENCE_NS
+        elif prints is not None and found and all(prints.is_holding(pid) for pid, _, _ in found):
+            # They only look for our signal, and for requests of ours. The look needs some processor time, so that
+            # they would rarely stand for longer.
             patience = _NEWS_PATIENCE_NS
         elif all(self.is_stand_in(pid) for pid, _, _ in found):
             patience = _SHORT_PATIENCE_NS

@@ -169,8 +169,8 @@ class TapedSource:
 
     def _bytes_for(self, key: Key) -> Callable[[int], bytes]:
         number = self._derived[key] = self._derived.get(key, 0) + 1
-        told = "\0".join((str(self.began_ns), *key, str(number))).encode("utf-8", "surrogatepass")
-        return hashlib.shake_256(told).digest
+        seed = "\0".join((str(self.began_ns), *key, str(number))).encode("utf-8", "surrogatepass")
+        return hashlib.shake_256(seed).digest
 
 
 def _rows(event: Event) -> Iterator[tuple[Key, list[Any]]]:

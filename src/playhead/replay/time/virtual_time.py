@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # Real sleeps between two checks of the other threads.
 _SHORTEST_NAP = 0.000_05
 _LONGEST_NAP = 0.002
+# For a worker that waits for its parent: the parent waits until the worker uses no processor time.
+_HOLDING_NAP = 0.25
 # After this time a deadline passes however busy the other threads are: it would have passed in the real run, too.
 _LONGEST_STAND_NS = 60 * 1_000_000_000
 # A taped answer waits no longer than this for threads that compute: their order is a race anyway.
@@ -310,7 +312,9 @@ class VirtualTime:
         mine = self._waits.get(_thread.get_ident())
         self._guard = RawGuard()
         self._waits = {} if mine is None else {_thread.get_ident(): mine}
+        prints = self.strangers.prints
         self.strangers = OutsideActivity(self.strangers.is_stand_in)
+        self.strangers.prints = prints
 
     def _deadline(self, timeout: float) -> int:
         # The clock stands still while the program computes. A lane that has made a call since then is ahead of it.
@@ -340,6 +344,8 @@ class VirtualTime:
             if used:
                 self.strangers.count_look(used)
             nap, used = min(nap * 2, _LONGEST_NAP), clock.thread_cpu_ns()
+            if self.order is not None and self.order.signals.holds:
+                nap = _HOLDING_NAP
 
     def _has_come(self, wait: ThreadWait) -> bool:
         return wait.deadline is not None and self.now_ns() >= wait.deadline
@@ -360,6 +366,8 @@ class VirtualTime:
         if not deadlines:
             return False
         nearest = min(deadlines)
+        if self.order is not None and self.order.signals.is_holding(nearest):
+            return False
         if self.on_end is not None and self.end_ns is not None and nearest > self.end_ns:
             self.on_end()
         if nearest > self._furthest:
@@ -378,6 +386,8 @@ class VirtualTime:
         if self.order is not None and (due := self.order.signals.ahead()) is not None:
             first = min((place.rank for place, _ in found), default=due.rank)
             if due.rank <= first and (nearest is None or due.ns <= nearest):
+                if self.order.signals.is_held(due):
+                    return False
                 with self._guard:
                     if changes != self._changes:
                         return False
@@ -428,7 +438,7 @@ class VirtualTime:
                 return False
         if not self.strangers.threads_are_settled(frames):
             return False
-        if not self.strangers.children_are_idle():
+        if not self.strangers.children_are_idle() or not self.strangers.has_all():
             return False
         return all(
             one.is_stuck() and not one.is_released() and not self._has_come(one)

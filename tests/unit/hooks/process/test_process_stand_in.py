@@ -24,7 +24,7 @@ def end_of(stand_in, told):
 @pytest.mark.parametrize("choose", [chosen, lambda: IN_SHELL], ids=["chosen", "shell"])
 def test_a_stand_in_ends_with_the_code_or_by_the_signal_that_it_is_told(choose, code):
     stand_in = choose()
-    assert end_of(stand_in, stand_in.told(code)) == code
+    assert end_of(stand_in, stand_in.end_message(code)) == code
 
 
 @pytest.mark.parametrize("choose", [chosen, lambda: IN_SHELL], ids=["chosen", "shell"])
@@ -39,7 +39,7 @@ def test_the_small_one_is_made_anew_where_the_program_closed_what_it_did_not_ope
     os.close(int(first.path.rpartition("/")[2]))
     again = chosen()
     assert not again.is_shell
-    assert end_of(again, again.told(5)) == 5
+    assert end_of(again, again.end_message(5)) == 5
 
 
 @pytest.mark.skipif(not here, reason="the small one is for Linux on x86-64")

@@ -34,6 +34,7 @@ def main(argv: list[str]) -> dict[str, object]:
     except NoFence as error:
         return {"refused": str(error)}
     if "--keep" in given:
+        os.makedirs(given["--keep"], exist_ok=True)  # perhaps only now: the fence is closed
         fence.keep(given["--keep"], writable=True)
     listener = fence.listen()
     read, write = os.pipe()

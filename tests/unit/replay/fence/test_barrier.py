@@ -1,5 +1,6 @@
 """A command in a fence: it runs as it always does, and neither a packet nor a byte gets out."""
 
+import errno
 import json
 import os
 import shutil
@@ -11,7 +12,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.mounts import without_mounts
 
 from playhead.errors import NoFence
 from playhead.replay.fence import barrier
@@ -194,11 +194,59 @@ def test_files_are_written_deleted_and_renamed_in_memory_alone(tmp_path):
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to become another user")
 def test_an_ordinary_user_writes_below_folders_of_others(workplace):
     script = "echo new > new && cat new && id -u && echo x > /tmp/playhead-fence-test"
-    with without_mounts():
-        found = fenced(["sh", "-c", script], own=workplace, as_user=NOBODY)
+    found = fenced(["sh", "-c", script], own=workplace, as_user=NOBODY)
     assert found["printed"] == f"new\n{NOBODY}\n"
     assert list(workplace.iterdir()) == []
     assert not Path("/tmp/playhead-fence-test").exists()
+
+
+@pytest.fixture
+def image(workplace):
+    """A mount below the temporary folder, as an AppImage makes one."""
+    (workplace / "image").mkdir()
+    mount = ["mount", "-t", "tmpfs", "tmpfs", str(workplace / "image")]
+    if os.getuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs root, to mount a file system and to become another user")
+    try:
+        (workplace / "image" / "program").write_text("program")
+        yield workplace / "image"
+    finally:
+        subprocess.run(["umount", str(workplace / "image")], check=True)
+
+
+# Names with the signs that separate the options of an overlay.
+WRITES_BESIDE_A_MOUNT = """
+cat image/program; mktemp > /dev/null && echo x > /tmp/playhead-fence-test &&
+echo more >> own && mv own moved && rm gone && cat kept moved link &&
+echo new > a,b:c/new && ls a,b:c && echo new > image/new && cat image/new
+python3 -c "import socket; print(socket.socket(socket.AF_UNIX).connect_ex('daemon'))"
+"""
+
+
+def test_an_ordinary_user_writes_temporary_files_beside_a_mount(workplace, image):
+    for name in ("own", "gone", "kept", "a,b:c/old"):
+        (workplace / name).parent.mkdir(exist_ok=True)
+        (workplace / name).write_text(f"{name}\n")
+    (workplace / "link").symlink_to("kept")
+    for one in (workplace, *workplace.iterdir(), workplace / "a,b:c" / "old"):
+        os.chown(one, NOBODY, NOBODY, follow_symlinks=False)
+    before = sorted((path, path.stat().st_mtime_ns) for path in workplace.rglob("*"))
+    kept = Path(f"/tmp/playhead-fence-kept-{os.getpid()}")
+    with socket.socket(socket.AF_UNIX) as daemon:
+        daemon.bind(str(workplace / "daemon"))
+        daemon.listen()
+        (workplace / "daemon").chmod(0o777)
+        script = f"{WRITES_BESIDE_A_MOUNT}echo tape > {kept}/tape"
+        found = fenced(["sh", "-c", script], own=workplace, as_user=NOBODY, keep=kept)
+        (workplace / "daemon").unlink()
+    assert (kept / "tape").read_text() == "tape\n"
+    shutil.rmtree(kept)
+    shown = "programkept\nown\nmore\nkept\nnew\nold\nnew\n"
+    assert found["printed"] == f"{shown}{errno.ECONNREFUSED}\n"
+    assert sorted((path, path.stat().st_mtime_ns) for path in workplace.rglob("*")) == before
+    assert not Path("/tmp/playhead-fence-test").exists()
+    written = {str(workplace / name) for name in ("own", "moved", "gone", "a,b:c/new", "image/new")}
+    assert {one for one in found["written"] if one.startswith(str(workplace))} == written
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -52,6 +52,12 @@ def test_a_rule_of_another_boundary_does_not_apply(taped, replayed):
         deck.perform(asked('{"m":2}'), FunctionAdapter(lambda: "live"))
 
 
+def test_a_rule_of_an_unknown_boundary_is_an_error():
+    with pytest.raises(ConfigError, match=r"'lmm' is not a boundary; expected one of llm, http"):
+        rules_from({"lmm": ["body.m"]})
+    assert len(rules_from({"*": ["body.m"], "llm": "body.n"})) == 2
+
+
 def test_a_pattern_that_is_none_is_said_before_anything_runs():
     with pytest.raises(ConfigError, match="is not a pattern"):
         rules_from({"http": ["re:("]})

@@ -1,5 +1,6 @@
 """What a program printed, then and now: to the byte, or as far as its clock is its own."""
 
+import dataclasses
 import json
 
 import pytest
@@ -84,7 +85,7 @@ def test_stderr_of_a_native_program_is_told_and_not_judged(printed):
     then, now = printed("same\n", "Attempt 1 failed\n"), printed("same\n", "ready\n")
     assert outputs.difference(then, now) is None
     assert outputs.remarks(then, now) == [
-        "Not judged: stderr line 1: 'Attempt 1 failed' → 'ready'."
+        "Not part of the verdict: stderr line 1: 'Attempt 1 failed' → 'ready'."
     ]
 
 
@@ -92,3 +93,26 @@ def test_a_hooked_program_prints_the_same_bytes(printed):
     then, now = printed(line(ONE, 5), library="httpx"), printed(line(OTHER, 5), library="httpx")
     assert outputs.difference(then, now) is not None
     assert outputs.remarks(then, now) == []
+
+
+def joined(run: TapedRun) -> TapedRun:
+    """The same run, as if its stderr had gone where its stdout went: `2>&1`."""
+    facts = {"output": {"stdout": "piped", "stderr": "with stdout"}}
+    return dataclasses.replace(run, run_start=dataclasses.replace(run.run_start, data=facts))
+
+
+@pytest.mark.parametrize(
+    ("together", "expected"),
+    [
+        ("one\noops <A at 0x7f90605a3c50>\ntwo\n", None),
+        ("oops <A at 0x7f90605a3c50>\none\ntwo\n", None),
+        ("two\noops <A at 0x7f90605a3c50>\none\n", "stdout: 'two' is at another place"),
+        ("one\noops <A at 0x7f90605a3c50>\n", "output: 'two' is missing"),
+        ("one\ntwo\noops <A at 0x7f90605a3c50>\nthree\n", "output: 'three' is new"),
+    ],
+)
+def test_joined_streams_are_compared_with_separate_ones_in_the_order_of_each(
+    printed, together, expected
+):
+    apart = printed("one\ntwo\n", "oops <A at 0x7f90605a3c50>\n", library="httpx")
+    assert outputs.difference(apart, joined(printed(together, library="httpx"))) == expected
