@@ -2,7 +2,8 @@
 `hooks` decides what is recorded.
 
     command, spawn_command, closing   `playhead record`: start the command, wait, close the run
-    replay_run, standalone_proxy      `playhead replay` and `playhead proxy`
+    standalone_proxy                  `playhead proxy`
+    replaying/                        `playhead replay`, and the replay of a recorded session
     record_run, tap, sessions         the public Python API
     sidecar/                          the one process beside the command: output, signals, proxy, shims
     guest/                            code that runs in each Python of the run, loaded through `guest/site`

@@ -67,6 +67,8 @@ class Survey:
     failed: set[str] = field(default_factory=set)
     # Segment → the exception that ended its process.
     errors: dict[str, Any] = field(default_factory=dict)
+    # Servers of the program whose requests were not recorded.
+    unserved: set[str] = field(default_factory=set)
     # Whether any model was called.
     asked: bool = False
     # Ports that recorded calls went to.
@@ -93,6 +95,8 @@ class Survey:
         elif event.kind == events.SEGMENT_END:
             if data.get("error") is not None:
                 self.errors[event.segment] = data["error"]
+        elif event.kind == events.HOLE and isinstance(data.get("server"), str):
+            self.unserved.add(data["server"])
         elif event.kind == events.CALL and data.get("boundary") == "llm":
             self.asked = True
         elif event.kind == events.CALL and data.get("boundary") == "process":
@@ -137,8 +141,8 @@ def survey(run: Path) -> Survey:
             seen.note(row[0])
             yield row
 
-    told = manifest_from(rows(), folder=run.name)
-    seen.segments, seen.events, seen.lost = list(told.segments), told.events, told.lost
+    rebuilt = manifest_from(rows(), folder=run.name)
+    seen.segments, seen.events, seen.lost = list(rebuilt.segments), rebuilt.events, rebuilt.lost
     return seen
 
 
@@ -201,6 +205,8 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
         facts = {"refused": connections.refused(rows), "datagrams": places or ["none"]}
         if missing := connections.missing(rows, taped):
             facts["partial"] = connections.words(missing)
+    if seen.unserved and not is_replay:
+        facts.setdefault("partial", connections.unserved_words(seen.unserved))
     extra = {name: value for name, value in facts.items() if value}
     run.manifest = dataclasses.replace(run.manifest, extra={**run.manifest.extra, **extra})
 
@@ -292,8 +298,8 @@ def _shown(argv: list[str]) -> str:
 
 def _why(argv: list[str]) -> str:
     if is_closed(argv):
-        return "it was started with -S, -I or -E, which keep Playhead out"
-    return "this Python did not report: older than 3.10, or started with an environment of its own"
+        return "it was started with -S, -I or -E, which disable Playhead's hooks"
+    return "Playhead was not loaded: this Python is older than 3.10, or got another environment"
 
 
 def fill_vault(run: Run, key: str) -> None:

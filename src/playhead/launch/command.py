@@ -13,7 +13,7 @@ from playhead.encoding.values import safe_str
 from playhead.errors import PlayheadError, StoreError, UsageError
 from playhead.host.later import Later
 from playhead.host.stderr import say
-from playhead.launch import command_input, lock_extension
+from playhead.launch import command_input, native_build
 from playhead.launch import spawn_command as launch
 from playhead.launch.command_input import InputPlan, TapedInput
 from playhead.launch.connections import proxy_ports
@@ -29,7 +29,7 @@ from playhead.launch.shims.program_names import Wanted, wanted
 from playhead.launch.sidecar import command_streams as streams
 from playhead.launch.sidecar import control as sidecars
 from playhead.launch.sidecar import process_tree
-from playhead.launch.sidecar.command_streams import StreamPlan
+from playhead.launch.sidecar.command_streams import StreamPlan, TapedOutput
 from playhead.launch.spawn_command import Attended, Ended
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
@@ -143,6 +143,7 @@ def run_command(
     fence: Fence | None = None,
     files: Callable[[Run], FilesBeside | None] | None = None,
     stdin: TapedInput | None = None,
+    output: TapedOutput | None = None,
 ) -> Recorded:
     """Run `command` as a new run. PlayheadError and OSError: nothing was run.
 
@@ -151,11 +152,13 @@ def run_command(
 
     `prepare` gets the run before the command starts; `meanwhile` is called while it runs, to load modules that are
     needed after its end; `env`, `cwd` and `seed` are the command's, by default ours. The command runs inside the
-    `fence`, if there is one. `stdin` is the recorded one of a replay. `files` makes the object that records or
-    restores the files of the run.
+    `fence`, if there is one. `stdin` and `output` are those of the recorded command, in a replay. `files` makes the
+    object that records or restores the files of the run.
     """
+    given = command_input.plan(stdin, is_python=is_python(command[0]))
+    plan = streams.plan(output)
     start = _start(
-        wish, settings, command, shims, proxy=proxy, env=env, cwd=cwd, seed=seed, stdin=stdin
+        wish, settings, command, shims, (plan, given), proxy=proxy, env=env, cwd=cwd, seed=seed
     )
     if prepare is not None:
         prepare(start.run)
@@ -175,28 +178,23 @@ def _start(
     settings: Settings,
     command: list[str],
     shims: Wanted,
+    planned: tuple[StreamPlan, InputPlan],
     *,
     proxy: bool,
     env: Mapping[str, str] | None,
     cwd: Path | None,
     seed: str | None,
-    stdin: TapedInput | None,
 ) -> Start:
     """Open the run. Its first event has everything that a replay must know before it starts."""
-    plan = streams.plan()
+    plan, given = planned
     env = os.environ if env is None else env
     if seed is not None:
         env = {name: value for name, value in env.items() if name != SEED}
     seed = seed or env.get(SEED) or str(int.from_bytes(clock.urandom(4), "big") or 1)
-    given = command_input.plan(stdin, is_python=is_python(command[0]))
-    facts: dict[str, Any] = {
-        **(wish.facts or {}),
-        "output": plan.told,
-        "input": given.facts,
-        "hash_seed": seed,
-    }
+    facts: dict[str, Any] = {**(wish.facts or {}), **plan.facts}
+    facts |= {"input": given.facts, "hash_seed": seed}
     if (wish.level or settings.level) == "full":
-        lock_extension.prepare(env)
+        native_build.prepare(env)
         facts["env"] = kept(env)
         facts["home"] = env.get("HOME")
     if not proxy:

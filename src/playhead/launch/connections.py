@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _MOST_NAMED = 3
 # Shown to the user who recorded the run.
-ADVICE = (
+_ADVICE = (
     "Record them as calls: start the program from a script, which makes it a process call, or let it use "
     "Playhead's proxy, a hooked client or a tool (docs/fence.md)."
 )
+_SERVER_ADVICE = "Record the application with uvicorn, hypercorn or gunicorn instead."
+_REQUESTS = "partial: requests to "
 
 
 class RecordedPlaces(NamedTuple):
@@ -103,6 +105,26 @@ def words(found: Iterable[SeenConnection]) -> str:
     named = [f"{os.path.basename(program)} to {to}" for program, to in counts]
     more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
     return f"partial: connections were not recorded ({', '.join(named[:_MOST_NAMED])}{more})"
+
+
+def unserved_words(servers: Collection[str]) -> str:
+    """Return the same sentence for servers of the program whose requests were not recorded."""
+    return f"{_REQUESTS}{' and '.join(sorted(servers))} were not recorded"
+
+
+def advice_for(partial: str) -> str:
+    """Return what the user can do to get a run that can be replayed. `partial`: why this one cannot."""
+    return _SERVER_ADVICE if partial.startswith(_REQUESTS) else _ADVICE
+
+
+def refusal_of(partial: str) -> str:
+    """Return why a replay of such a run would prove nothing, and what to do."""
+    would = (
+        "send them again"
+        if partial.startswith(_REQUESTS)
+        else "answer them, and does not make them"
+    )
+    return f"A replay cannot {would}. {advice_for(partial)}"
 
 
 def port_of(request: object) -> int | None:

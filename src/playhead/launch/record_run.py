@@ -91,9 +91,9 @@ def record(
     Recording never raises: if a run cannot be written, one line on stderr says why, and the block runs.
 
     Args:
-        name: What the run is called in lists. By default its id, or the function's name.
+        name: Name of the run in lists. By default its id, or the function's name.
         tags: Labels to find the run by, as `{"team": "search"}`.
-        details: What the run started with, for the manifest: `{"config": …, "completed": […]}`.
+        details: Data about the start of the run, stored in the manifest: `{"config": …, "completed": […]}`.
         level: `minimal` (timing and status), `standard` (and hashes) or `full` (can be replayed).
         store: The folder that runs are kept in. By default the user's own store.
         run_id: An id of your own. If it is taken, `-2` is appended.

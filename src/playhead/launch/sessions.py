@@ -207,7 +207,7 @@ def load(
 
         session = playhead.load("last")
         session.workers                     # ['worker-1', 'worker-2']
-        session.process_calls("worker-1")   # what it asked, and what it got
+        session.process_calls("worker-1")   # its requests and their results
 
     Args:
         run: The run's id, a unique prefix of it, `last`, `last~2`, or the path of its folder or single-file

@@ -98,8 +98,8 @@ def spawn(
         return _spawned(argv, env, handles, mask)
     except OSError as error:
         missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
-        told = f"{argv[0]}: {error.strerror}"
-        return Ended(code=127 if missing else 126, error=told)
+        message = f"{argv[0]}: {error.strerror}"
+        return Ended(code=127 if missing else 126, error=message)
     finally:
         for stream in streams:
             # Close our copy: the sidecar's read must end when the last process of the command has closed the pipe.

@@ -13,7 +13,6 @@ from playhead.launch import record_run as recording
 from playhead.launch.opening import Wish
 from playhead.launch.proxy.authority import Authority
 from playhead.launch.proxy.proxy_server import Proxy
-from playhead.launch.replay_run import first_words
 from playhead.recording import deck
 from playhead.recording.runs import Run
 from playhead.replay.begin import mode_of
@@ -62,7 +61,7 @@ def replay(
         deck.deactivate(usual)
     made = deck.Deck(run.recorder, mode)
     deck.activate(made)
-    taped = first_words(tape).get("env") or {}
+    taped = tape.start_facts().get("env") or {}
     # If something is live, the tape must not decide where requests, and the user's key, are sent.
     old = {} if plan.live or not isinstance(taped, dict) else taped
     where = {**env, **{name: str(value) for name, value in old.items() if name.endswith(_URLS)}}

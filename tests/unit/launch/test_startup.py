@@ -18,7 +18,7 @@ from playhead.tape.store import new_run, open_store, redaction_key
 # Small, and most of them C. What a list like this is for: `typing`, `re`, `json`, `pathlib`, `functools`,
 # `collections` and `threading` would cost each process more than all that is ours.
 NEEDED = {
-    *("__future__", "_collections", "_contextvars", "_functools", "_json", "_operator"),
+    *("__future__", "_bisect", "_collections", "_contextvars", "_functools", "_json", "_operator"),
     *("_weakrefset", "atexit", "binascii", "contextvars", "errno", "fcntl", "gc", "itertools"),
     *("resource", "select", "types", "zlib"),
 }

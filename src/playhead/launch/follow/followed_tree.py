@@ -41,9 +41,14 @@ class FollowedTree:
         self._led: dict[tuple[str | None, ...], dict[str, str]] = {}
         # Lane and script → number of Python processes so far.
         self._pythons: Counter[tuple[str, str]] = Counter()
+        # Processes that run Python and have a lane.
+        self._with_lane: set[int] = set()
+        # The recorded Python processes that no process of this replay has taken the part of: lane and `sys.argv`.
+        self._taped: list[tuple[str, list[str]]] = []
 
-    def begin(self, command: int | None) -> None:
-        """Note the pid of the command, which runs now."""
+    def begin(self, command: int | None, taped: Sequence[tuple[str, list[str]]] = ()) -> None:
+        """Note the pid of the command, which runs now. `taped`: lanes and arguments of the recorded processes."""
+        self._taped = list(taped)
         if command is not None:
             self._roles[command] = role_of(_words_of(command) or self._command)
 
@@ -69,7 +74,11 @@ class FollowedTree:
             ticket = ticket._replace(
                 parent=asked.parent or ticket.parent, lane=asked.lane or ticket.lane
             )
-        if asked.how == "child" and self._roles.get(asked.pid) is Role.PYTHON:
+        is_new = asked.how == "child" or asked.pid not in self._with_lane
+        if is_new and self._roles.get(asked.pid) is Role.PYTHON:
+            # A Python in the place of another one is the rest of the same program, and keeps its lane. Behind
+            # `timeout` or `nice`, Python comes in the place of a program that has no lane.
+            self._with_lane.add(asked.pid)
             ticket = ticket._replace(lane=self._lane_of_python(ticket.lane, asked))
         env = agent_settings.with_file_variables(asked.argv, asked.env, asked.cwd)
         env = agent_settings.with_inline_settings(
@@ -87,11 +96,17 @@ class FollowedTree:
         in one lane would both get the first answer.
         """
         self._pythons[lane, ""] += 1
-        if self._pythons[lane, ""] == 1:
-            return lane
         name = _script_of(asked.argv)
-        self._pythons[lane, name] += 1
-        return f"{lane}/{name}-{self._pythons[lane, name]}"
+        if self._pythons[lane, ""] > 1:
+            self._pythons[lane, name] += 1
+        # Scripts start programs in parallel, in any order. So a replay goes by the arguments, if the tape has them.
+        for one in self._taped:
+            if (one[0] == lane or one[0].startswith(f"{lane}/")) and _has_arguments(asked, one[1]):
+                self._taped.remove(one)
+                return one[0]
+        return (
+            lane if self._pythons[lane, ""] == 1 else f"{lane}/{name}-{self._pythons[lane, name]}"
+        )
 
     def lead(self, asked: ShimCall, parent: str) -> dict[str, str]:
         """Return the variables to change so that the model calls of a process call are recorded as a part of it."""
@@ -160,6 +175,11 @@ def _with_interpreter(asked: ShimCall) -> list[str]:
                 return list(asked.argv)
             return [*first[2:].strip().split(None, 1), asked.real, *asked.argv[1:]]
     return list(asked.argv)
+
+
+def _has_arguments(asked: ShimCall, argv: list[str]) -> bool:
+    """Return whether a command line of Python results in this `sys.argv`."""
+    return bool(argv) and argv[0] in asked.argv and list(asked.argv[-len(argv) :])[1:] == argv[1:]
 
 
 def _script_of(argv: Sequence[str]) -> str:

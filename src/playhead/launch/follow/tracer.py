@@ -41,7 +41,7 @@ def start(shims: Path, waiting: Fence | None) -> Tracer:
     if waiting is None:
         raise OSError("no process waits to become the command")
     waiting.be_traceable()
-    told, ready = os.pipe()
+    started, ready = os.pipe()
     report, reports = os.pipe()
     os.set_inheritable(ready, True)
     os.set_inheritable(reports, True)
@@ -51,16 +51,16 @@ def start(shims: Path, waiting: Fence | None) -> Tracer:
             str(shims / SHIM), [_FOLLOW, str(waiting.pid), str(ready), str(reports)], {}
         )
     except OSError:
-        for one in (told, report):
+        for one in (started, report):
             os.close(one)
         raise
     finally:
         os.close(ready)
         os.close(reports)
     try:
-        answer = os.read(told, 256)
+        answer = os.read(started, 256)
     finally:
-        os.close(told)
+        os.close(started)
     if answer != b"+":
         os.waitpid(pid, 0)
         os.close(report)
@@ -85,4 +85,4 @@ def _why_not_compiled(env: Mapping[str, str]) -> str:
         return "PLAYHEAD_SHIMS_NATIVE is 0"
     if compiler_on(env) is None:
         return "no C compiler, which builds the tracer"
-    return f"the tracer cannot be compiled into {cache_folder(env)}, or not run from there"
+    return f"the tracer cannot be compiled into {cache_folder(env)}, or cannot run from there"

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 
 from playhead.errors import TapeNotReplayable
 from playhead.hooks.process.children import set_standing
 from playhead.hooks.replacements import Builtin
+from playhead.host import own_listeners
 from playhead.host.importing import when_imported
 from playhead.host.interrupts import uncaught
 from playhead.host.later import Later
 from playhead.launch.guest import hooking as session
 from playhead.launch.guest import rules, variables
 from playhead.launch.guest.printed import Tee
-from playhead.recording import ambient, deck, lanes, points, where
+from playhead.recording import ambient, deck, lanes, order_slot, points, where
 from playhead.recording.deck import Mode
 from playhead.recording.lanes import Lane
 from playhead.recording.recorder import Recorder
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
 else:
     replay = Later("playhead.replay.begin")  # a recorded program never loads it
     manifest = Later("playhead.tape.manifest")
+
+
+# The argument with which `multiprocessing` starts a process that runs the program's own code.
+_WORKER = "--multiprocessing-fork"
 
 
 def begin() -> None:
@@ -67,6 +73,7 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
         return  # a daemon of a run that has ended: its tape is closed
     mode, source = _world(recorder) if is_replay else (None, None)
     where.OWNERS.include_runners()
+    own_listeners.is_whole_program = True
     session.start(
         recorder,
         mode,
@@ -79,7 +86,9 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
         inner=ticket.inner and not ticket.rerun,
     )
     _end_with(recorder, Tee(recorder, ticket.terminals))
-    _branch_lanes()
+    _branch_lanes(recorder)
+    if _has_neighbours(ticket):
+        order_slot.share_output(recorder)
     when_imported("playhead.recording.runs", lambda runs: _join(runs, recorder))
     stay(
         ticket._replace(
@@ -90,6 +99,16 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
             rerun=False,
         )
     )
+
+
+def _has_neighbours(ticket: variables.Ticket) -> bool:
+    """Return whether other processes of the program may print while this one does: it was started by `multiprocessing`,
+    or by a script. A replay does not run the processes of a call.
+    """
+    if ticket.inner or ticket.lane.endswith("/~"):
+        return _WORKER in sys.orig_argv
+    launcher = ticket.parent.partition(":")[0]
+    return launcher != str(os.getppid())
 
 
 def stay(ticket: variables.Ticket) -> None:
@@ -110,7 +129,7 @@ def _world(recorder: Recorder) -> tuple[Mode | None, Source | None]:
     return replay.begin_replay(recorder.run, recorder)
 
 
-def _branch_lanes() -> None:
+def _branch_lanes(recorder: Recorder) -> None:
     """Give each forked process its own lane. Forks are counted separately from tasks and threads: pools fork when no
     worker is idle, which is a race, and must not shift the numbers of the others.
     """
@@ -118,6 +137,7 @@ def _branch_lanes() -> None:
     def number() -> None:
         global _forks  # noqa: PLW0603  one count per process
         _forks += 1
+        order_slot.share_output(recorder)
 
     def branch() -> None:
         made = Lane(f"{lanes.current.get().name}/f{_forks}")
@@ -139,6 +159,8 @@ def _end_with(recorder: Recorder, tee: Tee) -> None:
     """Close the segment when the process ends. A killed process leaves it open, which shows that it was killed."""
 
     def end() -> None:
+        _come_to_the_end()
+        _print_the_rest()
         tee.close()
         recorder.say_last_words()
         _leave(recorder, tee)
@@ -153,6 +175,25 @@ def _end_with(recorder: Recorder, tee: Tee) -> None:
         leave(status)
 
     os._exit = _wrapped(Builtin(_exit), leave)
+
+
+def _come_to_the_end() -> None:
+    """Let the daemon threads of a replay come as far as they had come when the recorded program ended. litellm, for
+    example, fetches its price list in such a thread, and tries three times.
+    """
+    if lanes.have_threads() and order_slot.is_kept():
+        order_slot.wait_for(points.ENDED)
+        order_slot.happened(points.ENDED)
+
+
+def _print_the_rest() -> None:
+    """Write the text that is still buffered, at its place between the texts of other processes."""
+    if order_slot.prints is not None:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:  # noqa: BLE001, S112  a program may close its streams or replace them
+                continue
 
 
 def _leave(recorder: Recorder, tee: Tee) -> None:

@@ -65,7 +65,7 @@ def start(
         if mode is None and recorder.level == "full":
             points.begin(points.PointLog(recorder, chunks.flush_soon))
         if mode is None and made.marks is not None and recorder.level == "full":
-            written_files.begin()
+            written_files.begin(made.marks)
         if mode is not None:
             surroundings.enter(mode, source, is_hooked=_is_hooked, is_stand_in=_is_stand_in)
             registry.uninstall()  # a recording around this replay needs fewer hooks

@@ -23,10 +23,13 @@ from playhead.redact import StreamCleaner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from playhead.hooks.process import output_files
+
+    # The name of a stream, and bytes.
+    _Piece = tuple[str, bytes]
 else:
     # Only a program on a terminal needs it: see `playhead.host.later`.
     output_files = Later("playhead.hooks.process.output_files")
@@ -35,29 +38,35 @@ _TOGETHER_NS = 5_000_000
 _LARGEST = 32 * 1024
 # Pieces of up to 32 KiB.
 _MOST_WAITING = 256
+# For another thread that writes when the tape is about to end.
+_LONGEST_WAIT_S = 30
+# The unhooked C methods: a replay hooks these methods, and its time would jump instead of waiting for our thread.
+_acquire, _release = _thread.LockType.acquire, _thread.LockType.release
 
 
 class OutputBuffer:
     """Collects pieces of output for the tape: pieces within a few milliseconds share an event.
 
     Adding takes no lock: a signal handler that prints may interrupt it in the same thread that would hold the lock.
+
+    Ctrl-C may interrupt the writing at any moment, and a piece must be neither lost nor written twice. So a piece stays
+    in `_pieces` until `_progress` says that it was taken, and `_progress` is replaced as a whole.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._pieces: deque[tuple[str, bytes]] = deque()
-        # Data of events that are redacted but not on the tape yet.
-        self._ready: deque[dict[str, Any]] = deque()
-        # A program may write a secret in two parts: each stream is redacted as a whole.
-        self._cleaners: dict[str, StreamCleaner] = {}
+        self._pieces: deque[_Piece] = deque()
+        self._progress = _Progress()
         self._writing = _thread.allocate_lock()
+        # The thread that writes. None: no thread does.
+        self._writer: int | None = None
         self._last = 0
 
     def add(self, stream: str, piece: bytes) -> None:
         self.announce(stream, piece)
-        if len(self._pieces) > _MOST_WAITING and self._writing.acquire(timeout=1):
+        if len(self._pieces) > _MOST_WAITING and _acquire(self._writing, timeout=1):
             # The writer is slower than the command: let the command wait, so that memory does not grow.
-            self._writing.release()
+            _release(self._writing)
         self.tell()
 
     def announce(self, stream: str, piece: bytes) -> None:
@@ -80,82 +89,118 @@ class OutputBuffer:
 
     def flush(self) -> None:
         """Write the waiting pieces. If another thread is writing, it writes ours as well."""
-        while self._pieces and self._writing.acquire(blocking=False):
+        while self._pieces:
+            is_mine: list[bool] = []
             try:
+                # One call of C code: Ctrl-C cannot come after the lock is taken and before `is_mine` says so.
+                is_mine.extend(map(_acquire, (self._writing,), (False,)))
+                if not is_mine[0]:
+                    return
+                self._writer = _thread.get_ident()
                 self._write()
             finally:
-                self._writing.release()
+                if is_mine and is_mine[0]:
+                    self._writer = None
+                    _release(self._writing)
 
     def close(self) -> None:
         """Write everything: the tape is about to end."""
-        # Give up after a second without progress: a program that exits from a signal handler may have interrupted this
-        # very writer. A writer that makes progress may need longer for megabytes on a busy machine.
-        waiting = len(self._pieces) + 1
-        while not (is_ours := self._writing.acquire(timeout=1)) and len(self._pieces) < waiting:
-            waiting = len(self._pieces)
-        if is_ours:
+        # A program that exits from a signal handler may have interrupted the writer in this very thread: it never ends.
+        # The writer in another thread does, but to search megabytes for secrets takes long on a busy machine.
+        is_interrupted = self._writer == _thread.get_ident()
+        if not is_interrupted and _acquire(self._writing, timeout=_LONGEST_WAIT_S):
             try:
                 self._write()
-                for stream, cleaner in self._cleaners.items():
-                    self._prepare(stream, cleaner.waiting, cleaner.feed([], last=True))
-                self._write()
+                for stream in self._progress.cleaners:
+                    self._redact(stream, b"", (), last=True)
+                    self._write()
             finally:
-                self._writing.release()
+                _release(self._writing)
 
     def _write(self) -> None:
         self._last = clock.mono_ns()
         # A secret may have become known just before the program printed it.
         self._recorder.hear_secrets()
-        while self._ready or self._pieces:
-            if not self._ready:
-                self._redact(self._together())
+        while True:
+            state = self._progress
+            if state.data is not None:
+                self._append(state, state.data)
                 continue
-            data = self._ready.popleft()
-            before = self._recorder.events
-            kind = events.INPUT if data["stream"] == "stdin" else events.OUTPUT
-            try:
-                self._recorder.append(NewEvent(kind, data, redacted=True))
-            except BaseException:
-                # Ctrl-C interrupted the write: the remaining pieces wait for the next flush.
-                if self._recorder.events == before:
-                    self._ready.appendleft(data)
-                raise
+            for piece in state.taken:
+                if self._pieces and self._pieces[0] is piece:
+                    self._pieces.popleft()
+            taken = self._together()
+            if not taken:
+                return
+            self._redact(taken[0][0], b"".join([piece for _, piece in taken]), taken)
 
-    def _redact(self, taken: list[tuple[str, bytes]]) -> None:
-        """Make an event of these pieces of one stream. Hold back pieces that may end inside a secret."""
-        stream = taken[0][0]
-        raw = b"".join([piece for _, piece in taken])
-        redactor = self._recorder.redactor
-        if redactor is None:
-            self._prepare(stream, len(raw), [(raw, 0)])
-            return
-        cleaner = self._cleaners.get(stream)
-        if cleaner is None:
-            cleaner = self._cleaners[stream] = StreamCleaner(redactor)
-        size = cleaner.waiting + len(raw)
+    def _append(self, state: _Progress, data: dict[str, Any]) -> None:
+        before = self._recorder.events
+        kind = events.INPUT if data["stream"] == "stdin" else events.OUTPUT
+        written = _Progress(state.cleaners, state.taken)
         try:
-            pieces = cleaner.feed([(raw, 0)])
+            self._recorder.append(NewEvent(kind, data, redacted=True))
         except BaseException:
-            self._pieces.extendleft(reversed(taken))
+            # Ctrl-C interrupted the write. If the event is not on the tape, the next flush writes it.
+            if self._recorder.events != before:
+                self._progress = written
             raise
-        self._prepare(stream, size - cleaner.waiting, pieces)
+        self._progress = written
 
-    def _prepare(self, stream: str, size: int, pieces: list[tuple[bytes, int]]) -> None:
-        """`size` is the number of bytes that the program wrote: a placeholder has another length than its secret."""
-        if size:
-            clean = b"".join([piece for piece, _ in pieces])
-            self._ready.append({"stream": stream, "bytes": size, **chunks.as_text(clean)})
+    def _redact(
+        self, stream: str, raw: bytes, taken: Sequence[_Piece], *, last: bool = False
+    ) -> None:
+        """Make an event of these pieces of one stream. Hold back pieces that may end inside a secret."""
+        redactor = self._recorder.redactor
+        cleaners = self._progress.cleaners
+        size, pieces = len(raw), [(raw, 0)]
+        if redactor is not None:
+            known = cleaners.get(stream)
+            # A program may write a secret in two parts: each stream is redacted as a whole.
+            cleaner = StreamCleaner(redactor) if known is None else known.copy()
+            size += cleaner.waiting
+            pieces = cleaner.feed([(raw, 0)] if raw else [], last=last)
+            size -= cleaner.waiting
+            cleaners = {**cleaners, stream: cleaner}
+        # The number of bytes that the program wrote: a placeholder has another length than its secret.
+        data = {"stream": stream, "bytes": size} if size else None
+        if data is not None:
+            data |= chunks.as_text(b"".join([piece for piece, _ in pieces]))
+        self._progress = _Progress(cleaners, taken, data)
 
-    def _together(self) -> list[tuple[str, bytes]]:
-        """Take the next pieces of one stream."""
-        taken = [self._pieces.popleft()]
-        size = len(taken[0][1])
-        while self._pieces and self._pieces[0][0] == taken[0][0]:
-            size += len(self._pieces[0][1])
-            if size > _LARGEST:
+    def _together(self) -> list[_Piece]:
+        """Return the next pieces of one stream, which stay where they are."""
+        taken: list[_Piece] = []
+        size = 0
+        for at in range(len(self._pieces)):
+            try:
+                piece = self._pieces[at]
+            except IndexError:
+                break  # another thread has taken one back
+            size += len(piece[1])
+            if taken and (piece[0] != taken[0][0] or size > _LARGEST):
                 break
-            taken.append(self._pieces.popleft())
+            taken.append(piece)
         return taken
+
+
+class _Progress:
+    """How far the writing has come. Never changed, only replaced."""
+
+    __slots__ = ("cleaners", "data", "taken")
+
+    def __init__(
+        self,
+        cleaners: dict[str, StreamCleaner] | None = None,
+        taken: Sequence[_Piece] = (),
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        """`taken`: the pieces that were redacted last; they may still be among the waiting ones. `data`: the data of
+        their event, which is not on the tape yet.
+        """
+        self.cleaners: dict[str, StreamCleaner] = cleaners or {}
+        self.taken = taken
+        self.data = data
 
 
 class Tee:

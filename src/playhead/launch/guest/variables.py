@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 SHIMS = "PLAYHEAD_SHIMS"
 
 
-def put_first(env: Mapping[str, str], told: str) -> dict[str, str]:
-    """Return the variables that change. `told` is the folder and, after a colon, the user's shell."""
-    folder, _, shell = told.partition(os.pathsep)
-    changed = {SHIMS: told}
+def put_first(env: Mapping[str, str], ours: str) -> dict[str, str]:
+    """Return the variables that change. `ours` is the folder and, after a colon, the user's shell."""
+    folder, _, shell = ours.partition(os.pathsep)
+    changed = {SHIMS: ours}
     path = env.get("PATH")
     if path is not None and not _is_first(path, folder):
         changed["PATH"] = f"{folder}{os.pathsep}{path}"
@@ -35,9 +35,9 @@ def put_first(env: Mapping[str, str], told: str) -> dict[str, str]:
     return changed
 
 
-def take_out(env: Mapping[str, str], told: str) -> dict[str, str]:
+def take_out(env: Mapping[str, str], ours: str) -> dict[str, str]:
     """Return the inverse of `put_first`: the values that the program itself must see."""
-    folder, _, shell = told.partition(os.pathsep)
+    folder, _, shell = ours.partition(os.pathsep)
     changed = {}
     path = env.get("PATH")
     if path is not None and _is_first(path, folder):
@@ -60,6 +60,7 @@ RESTORE = "PLAYHEAD_RESTORE"
 DETOURS = "PLAYHEAD_DETOURS"
 RERUN = "PLAYHEAD_RERUN"
 ALL = (RUN, PARENT, LANE, TERMINALS, STDIN, RESTORE, DETOURS, RERUN, SHIMS)
+_ALL = frozenset(ALL)
 
 PATH = "PYTHONPATH"
 SEED = "PYTHONHASHSEED"
@@ -97,7 +98,7 @@ class Ticket(NamedTuple):
 
 def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
     """Return `env` with the variables that make a Python child join the run."""
-    written = {name: value for name, value in env.items() if name not in ALL}
+    written = {name: value for name, value in env.items() if name not in _ALL}
     restore = dict(ticket.restore or {})
     written[PATH] = _with_site(written.get(PATH))
     if ticket.seed is not None and SEED not in written:
@@ -114,9 +115,9 @@ def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
         written[RESTORE] = dumps(restore)
     if ticket.detours:
         parent = ticket.parent if ticket.inner else None
-        values, told = routes.led(written, ticket.detours, parent)
+        values, led = routes.led(written, ticket.detours, parent)
         written.update(values)
-        written[DETOURS] = dumps(told)
+        written[DETOURS] = dumps(led)
     if ticket.shims:
         written.update(put_first(written, ticket.shims))
     return written

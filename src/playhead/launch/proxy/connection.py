@@ -178,7 +178,7 @@ class Client:
         lanes.current.set(lanes.MAIN)
         open_deck = deck.declared()
         if open_deck is None:
-            why = "Nothing is recorded any more, and nothing is replayed: the run has ended."
+            why = "The run has ended: this proxy no longer records or replays requests."
             return await self._refuse(url, why)
         plain = asked
         if asked.value("content-encoding") is not None:

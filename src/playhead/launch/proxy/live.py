@@ -87,7 +87,7 @@ async def _let_through(connection: socket.socket) -> None:
         answer += more
     if answer.split(b" ", 2)[1:2] != [b"200"]:
         said = answer.partition(b"\r\n")[0].decode("latin-1")
-        raise NoTunnel(f"the proxy of the network responds {said!r}")
+        raise NoTunnel(f"the network's own proxy responded {said!r}")
 
 
 def _asking(where: SplitResult, place: str) -> bytes:

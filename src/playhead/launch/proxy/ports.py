@@ -63,10 +63,10 @@ def why_silent(command: Sequence[str]) -> str | None:
         return None
     if is_codex(command):
         return (
-            "no call of it came by the proxy: Codex has a login or a configuration of its own. Name its "
+            "none of its calls passed the proxy: Codex has a login or a configuration of its own. Name its "
             "server, for a ChatGPT login -c 'openai_base_url=\"https://chatgpt.com/backend-api/codex\"'"
         )
-    return "no call of it came by the proxy: its own settings may name another server"
+    return "none of its calls passed the proxy: its own settings may name another server"
 
 
 def is_codex(command: Sequence[str]) -> bool:

@@ -145,7 +145,7 @@ def led(
     `parent`: the call that starts it; None: the command itself.
     """
     values: dict[str, str] = {}
-    told: dict[str, Detour] = {}
+    detours: dict[str, Detour] = {}
     for name, way in ways.items():
         own = env.get(name)
         if own and is_through(own, ways):
@@ -160,8 +160,8 @@ def led(
         if other is not None:
             token += f"~{other.scheme}~{other.host}:{other.port}~{way.token}"
         values[name] = f"{local}{token}{path}"
-        told[name] = Detour(through=way.through, had=own, token=way.token)
-    return values, told
+        detours[name] = Detour(through=way.through, had=own, token=way.token)
+    return values, detours
 
 
 def is_through(url: str, ways: Detours) -> bool:

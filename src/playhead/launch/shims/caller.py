@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from playhead import clock
 from playhead.errors import Divergence
-from playhead.hooks.process.flight import Flight, facts_of, signal_name
+from playhead.hooks.process.exits import facts_of, signal_name
+from playhead.hooks.process.flight import Flight
 from playhead.host.descriptors import frame, take_frames
 from playhead.host.later import Later
 from playhead.launch.guest.variables import PARENT

@@ -89,8 +89,8 @@ class Streams:
     def __init__(self) -> None:
         self.closed: list[int] = []
         self.kinds = [self._kind(fd) for fd in range(3)]
-        told = self.kinds[1] in ("pipe", "file") and self.kinds[1] == self.kinds[2]
-        if told and os.path.sameopenfile(1, 2):
+        shared = self.kinds[1] in ("pipe", "file") and self.kinds[1] == self.kinds[2]
+        if shared and os.path.sameopenfile(1, 2):
             self.kinds[2] = "stdout"
         for fd in (1, 2):
             if self.kinds[0] == self.kinds[fd] == "pipe" and os.path.sameopenfile(0, fd):
@@ -202,13 +202,13 @@ class Real:
         self._line, self._streams, self._bell = line, streams, bell
         self._pumps: list[StreamPump] = []
 
-    def run(self, real: str, argv: list[str], told: bytes) -> int:
+    def run(self, real: str, argv: list[str], request: bytes) -> int:
         theirs = self._open()
         self._pid = os.fork()
         if self._pid == 0:
             for fd, end in theirs.items():
                 os.dup2(end, fd)
-            for name, value in zip(("PARENT", "LANE"), told.split(b"\0")[:2], strict=False):
+            for name, value in zip(("PARENT", "LANE"), request.split(b"\0")[:2], strict=False):
                 if value:
                     os.environb[b"PLAYHEAD_" + name.encode()] = value
             become(real, argv, self._streams.closed)
@@ -316,13 +316,13 @@ def play(line: SidecarLine, control: int, bell: SignalReader) -> int:
                 refuse(data)
             return -int(data) if what == b"D" else 0
         if control in ready:
-            told = os.read(control, 256).decode()
-            if not told:
+            order = os.read(control, 256).decode()
+            if not order:
                 poll.unregister(control)
-            elif "kill -" in told:
-                return -int(told.partition("kill -")[2].split()[0])
+            elif "kill -" in order:
+                return -int(order.partition("kill -")[2].split()[0])
             else:
-                return int(told.split()[1])
+                return int(order.split()[1])
 
 
 def become(real: str, argv: list[str], closed: list[int]) -> NoReturn:
@@ -342,9 +342,9 @@ def become(real: str, argv: list[str], closed: list[int]) -> NoReturn:
         refuse(f"{code}\0cannot run {argv[0]}: {error.strerror}.".encode())
 
 
-def refuse(told: bytes) -> NoReturn:
+def refuse(reason: bytes) -> NoReturn:
     """Exit with the code and the reason that the sidecar sent."""
-    code, _, why = told.partition(b"\0")
+    code, _, why = reason.partition(b"\0")
     os.write(2, b"playhead: " + why + b"\n")
     os._exit(int(code))
 
@@ -371,8 +371,8 @@ def is_taped_already(launcher: str) -> bool:
     return ours == launcher or (parent.partition("-")[0] == ours and seq not in ("", "0"))
 
 
-def main(told: str, words: list[str]) -> NoReturn:
-    fields = [os.fsdecode(one) for one in bytes.fromhex(told).split(b"\0")]
+def main(stand: str, words: list[str]) -> NoReturn:
+    fields = [os.fsdecode(one) for one in bytes.fromhex(stand).split(b"\0")]
     mode, name, folder, address, path, real, launcher = fields[:7]
     real = real or find_real(name, folder, path)
     argv = [name, *words]

@@ -246,9 +246,9 @@ def with_shims(env: Mapping[str, str], shims: str, wanted: Wanted) -> dict[str, 
     """The environment in which the shims are found first."""
     shell = env.get("SHELL", "")
     has_shim = wanted.shell and os.path.basename(shell) in wanted.names
-    told = f"{shims}{os.pathsep}{shell}" if has_shim else shims
+    path = f"{shims}{os.pathsep}{shell}" if has_shim else shims
     given = {"PATH": os.defpath, **env}
-    return {**given, **put_first(given, told)}
+    return {**given, **put_first(given, path)}
 
 
 class Cover(NamedTuple):

@@ -33,8 +33,8 @@ class Wanted(NamedTuple):
         """Return the facts for the first event of the run, so that a replay has the same shims."""
         if not self.names and not self.followed:
             return {}
-        told = {"names": list(self.names), "shell": self.shell, "mounted": self.mounted}
-        return {"shims": {**told, "followed": True} if self.followed else told}
+        facts = {"names": list(self.names), "shell": self.shell, "mounted": self.mounted}
+        return {"shims": {**facts, "followed": True} if self.followed else facts}
 
     def found(self, env: Mapping[str, str]) -> Wanted:
         """Keep the programs that the command would find. A shim for a missing program would make it seem
@@ -46,17 +46,17 @@ class Wanted(NamedTuple):
 
 def of_facts(facts: Mapping[str, Any]) -> Wanted:
     """The inverse of `as_facts`; a run without shims has none in its replay."""
-    told = facts.get("shims")
-    told = told if isinstance(told, dict) else {}
-    listed = told.get("names")
+    written = facts.get("shims")
+    written = written if isinstance(written, dict) else {}
+    listed = written.get("names")
     # A name that contains a folder would let the tape choose where a shim is written or a program is looked for.
     names = tuple(
         one
         for one in (listed if isinstance(listed, list) else ())
         if isinstance(one, str) and one not in ("", ".", "..") and not {"/", "\0"} & {*one}
     )
-    shell, mounted = bool(told.get("shell")), bool(told.get("mounted"))
-    return Wanted(names=names, shell=shell, mounted=mounted, followed=bool(told.get("followed")))
+    shell, mounted = bool(written.get("shell")), bool(written.get("mounted"))
+    return Wanted(names=names, shell=shell, mounted=mounted, followed=bool(written.get("followed")))
 
 
 def wanted(

@@ -147,7 +147,7 @@ def write_shims(folder: Path, stands: list[ShimSettings], program: Path | None) 
     image = None if program is None else program.read_bytes()
     for stand in stands:
         path = folder / stand.name
-        content = _script(stand) if image is None else _told(image, stand)
+        content = _script(stand) if image is None else _with_settings(image, stand)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o700)
         try:
             os.write(fd, content)
@@ -157,7 +157,7 @@ def write_shims(folder: Path, stands: list[ShimSettings], program: Path | None) 
             raise PermissionError(f"programs cannot be run from {safe_str(folder)}")
 
 
-def _told(image: bytes, stand: ShimSettings) -> bytes:
+def _with_settings(image: bytes, stand: ShimSettings) -> bytes:
     packed = stand.packed()
     if image.count(_MARK) != 1 or len(packed) > _ROOM - len(_MARK) - 1:
         raise OSError(f"no room in the shim for {len(packed)} bytes of settings")
@@ -169,10 +169,17 @@ def _script(stand: ShimSettings) -> bytes:
     """Return the script of the fallback. It names the Python that runs it: the program's environment must not choose
     one.
     """
-    told = stand.packed().hex()
+    packed = stand.packed().hex()
     first = f"#!{sys.executable} -IS"
     if len(os.fsencode(first)) <= _LONGEST_FIRST_LINE and len(first.split()) == 2:
-        return os.fsencode(f"{first}\n{_RUN_FALLBACK}({told!r}, sys.argv[1:])\n")
-    words = [sys.executable, "-I", "-S", "-c", f"{_RUN_FALLBACK}(sys.argv[1], sys.argv[2:])", told]
+        return os.fsencode(f"{first}\n{_RUN_FALLBACK}({packed!r}, sys.argv[1:])\n")
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        f"{_RUN_FALLBACK}(sys.argv[1], sys.argv[2:])",
+        packed,
+    ]
     quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
     return os.fsencode(f'#!/bin/sh\nexec {quoted} "$@"\n')

@@ -1,7 +1,9 @@
 """Decide how the command's output is passed on and recorded, and pass on one stream of it.
 
 A terminal is left to the command. In front of everything else (pipes, files, sockets, /dev/null) stands a pipe
-from which the sidecar reads, records and writes to the original target. Knows descriptors; not processes.
+from which the sidecar reads, records and writes to the original target. A replay gives the command what the recorded
+one had, because many programs print differently on a terminal: a pipe in front of our terminal, or a terminal of the
+recorded size in front of our pipe. Knows descriptors; not processes.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ import select
 import stat
 import struct
 import termios
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from playhead.tape.output_position import OutputPage
 
@@ -24,6 +27,9 @@ _PIPE_SIZE = 1024 * 1024
 _NAMES = {1: "stdout", 2: "stderr"}
 # Above the descriptors that programs and shells use by number.
 HIGH = 60
+_USUAL_SIZE = (80, 24)
+# A terminal holds less than this between a program that writes and us.
+_TERMINAL_HOLDS = 128 * 1024
 
 
 class Stream(NamedTuple):
@@ -38,6 +44,27 @@ class Stream(NamedTuple):
     source: int
     entry: int
     sink: int
+    # Whether it is a terminal in front of the target. The program's own streams record what is written to a terminal.
+    is_terminal: bool = False
+
+
+class TapedOutput(NamedTuple):
+    """The stdout and stderr of a recorded command."""
+
+    # As in `StreamPlan.kinds`.
+    kinds: Mapping[str, Any]
+    # Columns and lines of its terminal. None: it had none, or an older Playhead recorded it.
+    size: tuple[int, int] | None
+
+
+def taped_output(then: Mapping[str, Any]) -> TapedOutput | None:
+    """Read the facts of a recorded run. None: its tape has none about output."""
+    kinds, size = then.get("output"), then.get("terminal_size")
+    if not isinstance(kinds, dict):
+        return None
+    if not (isinstance(size, list) and len(size) == 2 and all(type(one) is int for one in size)):
+        return TapedOutput(kinds=kinds, size=None)
+    return TapedOutput(kinds=kinds, size=(size[0], size[1]))
 
 
 class StreamPlan(NamedTuple):
@@ -47,56 +74,102 @@ class StreamPlan(NamedTuple):
     # The devices of those descriptors that are terminals.
     terminals: tuple[int, ...]
     # For the tape: {"stdout": "piped", "stderr": "terminal"}.
-    told: dict[str, str]
+    kinds: dict[str, str]
+    # Columns and lines of the terminal.
+    size: tuple[int, int] | None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the facts for the tape."""
+        size = {} if self.size is None else {"terminal_size": list(self.size)}
+        return {"output": self.kinds, **size}
 
 
-def plan() -> StreamPlan:
-    """Look at our own stdout and stderr, which the command inherits, and plan pipes for them."""
-    streams: dict[tuple[int, int], Stream] = {}
+def plan(taped: TapedOutput | None = None) -> StreamPlan:
+    """Look at our own stdout and stderr, which the command inherits, and plan pipes for them. `taped`: those of the
+    recorded command, if this is a replay.
+    """
+    streams: dict[tuple[int, int, bool], Stream] = {}
     terminals: list[int] = []
-    told: dict[str, str] = {}
+    kinds: dict[str, str] = {}
+    size: tuple[int, int] | None = None
     for fd, name in _NAMES.items():
         try:
             found = os.fstat(fd)
         except OSError:
-            told[name] = "closed"
+            kinds[name] = "closed"
             continue
-        if os.isatty(fd):
-            told[name] = "terminal"
+        own_size = _size_of(fd)
+        wanted = _wanted_size(name, own_size, taped)
+        if own_size is not None and wanted == own_size:
+            kinds[name], size = "terminal", own_size
             terminals.append(found.st_rdev)
             continue
-        told[name] = "piped"
-        place = (found.st_dev, found.st_ino)
-        if place in streams:
-            # `2>&1`: with two pipes into one file, the order of the writes could change.
-            streams[place] = _joined(streams[place], fd)
-            told[name] = f"with {streams[place].name}"
+        place = (found.st_dev, found.st_ino, wanted is not None)
+        # `2>&1`: with two pipes into one file, the order of the writes could change.
+        before = streams.get(place)
+        opened = _opened(name, fd, wanted) if before is None else _joined(before, fd)
+        streams[place] = opened
+        if wanted is None:
+            kinds[name] = "piped" if before is None else f"with {before.name}"
         else:
-            streams[place] = _opened(name, fd)
+            kinds[name], size = "terminal", wanted
+            terminals.append(os.fstat(opened.entry).st_rdev)
     return StreamPlan(
-        streams=tuple(streams.values()), terminals=tuple(dict.fromkeys(terminals)), told=told
+        streams=tuple(streams.values()),
+        terminals=tuple(dict.fromkeys(terminals)),
+        kinds=kinds,
+        size=size,
     )
 
 
-def _opened(name: str, fd: int) -> Stream:
-    source, entry = (moved_up(end) for end in os.pipe())
+def _size_of(fd: int) -> tuple[int, int] | None:
+    """Return columns and lines of a terminal, None for everything else."""
+    if not os.isatty(fd):
+        return None
+    try:
+        found = os.get_terminal_size(fd)
+    except OSError:
+        return (0, 0)  # a terminal without a size
+    return found.columns, found.lines
+
+
+def _wanted_size(
+    name: str, own: tuple[int, int] | None, taped: TapedOutput | None
+) -> tuple[int, int] | None:
+    """Return the size of the terminal that the command needs for this stream. None: it needs a pipe."""
+    kind = None if taped is None else taped.kinds.get(name)
+    if taped is None or not isinstance(kind, str) or kind == "closed":
+        return own
+    if kind != "terminal":
+        return None
+    return taped.size or own or _USUAL_SIZE
+
+
+def _opened(name: str, fd: int, size: tuple[int, int] | None) -> Stream:
+    if size is not None:
+        source, entry = (moved_up(end) for end in os.openpty())
+        modes = termios.tcgetattr(entry)
+        modes[
+            1
+        ] &= ~termios.OPOST  # the target gets what the program wrote, without carriage returns
+        termios.tcsetattr(entry, termios.TCSANOW, modes)
+        fcntl.ioctl(entry, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    else:
+        source, entry = (moved_up(end) for end in os.pipe())
     # Only the reading end: a program that finds its stdout non-blocking would lose output.
     os.set_blocking(source, False)
     # A full pipe stops the command until the sidecar runs again. The usual 64 KiB are full within a millisecond.
     with suppress(OSError):  # the user's pipes already hold as much as the system allows
         fcntl.fcntl(source, _SET_PIPE_SIZE, _PIPE_SIZE)
     sink = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, HIGH)
-    return Stream(name=name, fds=(fd,), source=source, entry=entry, sink=sink)
+    return Stream(
+        name=name, fds=(fd,), source=source, entry=entry, sink=sink, is_terminal=size is not None
+    )
 
 
 def _joined(stream: Stream, fd: int) -> Stream:
-    return Stream(
-        name=stream.name,
-        fds=(*stream.fds, fd),
-        source=stream.source,
-        entry=stream.entry,
-        sink=stream.sink,
-    )
+    return stream._replace(fds=(*stream.fds, fd))
 
 
 def moved_up(fd: int) -> int:
@@ -121,6 +194,12 @@ def _is_patient(fd: int) -> bool:
     return stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd))
 
 
+def _is_readable(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return any(found & select.POLLIN for _, found in poll.poll(0))
+
+
 class Pump:
     """Passes on one stream: reads from the command, writes to the target. Streams do not wait for each other."""
 
@@ -143,10 +222,15 @@ class Pump:
 
     @property
     def is_dry(self) -> bool:
-        return self.owed is not None and self.owed <= 0
+        if self.owed is None:
+            return False
+        return self.owed <= 0 or (self.stream.is_terminal and not _is_readable(self.stream.source))
 
     def drain(self) -> None:
         """Count the remaining bytes from here on: a child that was left behind might write forever."""
+        if self.stream.is_terminal:
+            self.owed = _TERMINAL_HOLDS  # FIONREAD counts only the first 4 KiB of it
+            return
         (self.owed,) = struct.unpack(
             "i", fcntl.ioctl(self.stream.source, termios.FIONREAD, b"\0" * 4)
         )
@@ -168,6 +252,10 @@ class Pump:
             size = len(self.piece)
         except BlockingIOError:
             return True
+        except OSError:
+            if not self.stream.is_terminal:
+                raise
+            self.piece = self.pending = b""  # EIO: the last process has closed the terminal
         finally:
             if self._page is not None:
                 self._page.end(self.stream.name, size)

@@ -93,12 +93,12 @@ class Watching:
         try:
             os.write(self._ask, _DRAIN)
             with open(self._hear, "rb") as answers:
-                told = json.loads(answers.read() or b"null")
+                found = json.loads(answers.read() or b"null")
         except (OSError, ValueError):
             return None  # the watcher was killed
         finally:
             os.close(self._ask)
-        return None if told is None else [SeenConnection(**one) for one in told]
+        return None if found is None else [SeenConnection(**one) for one in found]
 
 
 def post(announced: tuple[int, int], tree: WatchedTree) -> Watching:

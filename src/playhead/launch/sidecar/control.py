@@ -120,7 +120,8 @@ def start(
 
 def _output_page(run: Path, streams: Sequence[Stream]) -> OutputPage | None:
     try:
-        pipes = {one.name: one.source for one in streams if one.name != STDIN}
+        own = [one for one in streams if one.name != STDIN and not one.is_terminal]
+        pipes = {one.name: one.source for one in own}
         return OutputPage(run, pipes) if pipes else None
     except OSError:
         return None  # the disk is full: then processes cannot tell which output belongs to a child

@@ -52,7 +52,10 @@ class SidecarProcess:
     ) -> None:
         self._recorder = world.recorder
         self._tape: OutputBuffer | None = OutputBuffer(world.recorder)
-        self._pumps = [Pump(stream, None if stream.name == STDIN else page) for stream in streams]
+        self._pumps = [
+            Pump(stream, None if stream.name == STDIN or stream.is_terminal else page)
+            for stream in streams
+        ]
         self._services = services
         self._world = world
         self._signals = signals
@@ -140,7 +143,7 @@ class SidecarProcess:
             self._end_pump(pump)
 
     def _record(self, pump: Pump, piece: bytes) -> None:
-        if self._tape is not None and piece:
+        if self._tape is not None and piece and not pump.stream.is_terminal:
             self._tape.add(pump.stream.name, piece)
 
     def _end_pump(self, pump: Pump) -> None:

@@ -47,6 +47,8 @@ class SharedDeck:
         # The command's pid: a replay kills it where the recorded run was killed.
         self.command: int | None = None
         self.is_replay = (recorder.run / PLAN).exists()
+        # In a replay: lanes and arguments of the recorded processes, in the order in which they started.
+        self.taped: list[tuple[str, list[str]]] = []
         # Whether a replay waits between chunks as long as the recorded server did.
         self.is_paced = False
         self._deck: Deck | None = None
@@ -65,6 +67,8 @@ class SharedDeck:
             return Deck(self.recorder)
         mode, _ = begin.begin_replay(self.recorder.run, self.recorder)
         mode.mortal = self.command
+        starts = sorted(mode.recording.segments.values(), key=lambda one: one.mono)
+        self.taped = [(one.lane, one.data.get("argv") or []) for one in starts]
         # Here a call past the end of the tape is a divergence. Only a process of the command itself, which knows that
         # it is the one that was killed, kills the command.
         mode.recording.closed.update(mode.recording.segments)

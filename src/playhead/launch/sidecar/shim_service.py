@@ -47,7 +47,7 @@ class ShimService(Service):
         opened = self.world.enter()
         lanes = caller.ChildLanes()
         if self._tree is not None:
-            self._tree.begin(self.world.command)
+            self._tree.begin(self.world.command, self.world.taped)
         self._selector = selectors.DefaultSelector()
         self._selector.register(door, selectors.EVENT_READ)
         self._selector.register(stop, selectors.EVENT_READ)

@@ -6,7 +6,12 @@ import sys
 
 import pytest
 
-from playhead.launch.guest.children_env import Carriage, equip, version_of
+from playhead.launch.guest.children_env import (
+    Carriage,
+    current_environment,
+    equip,
+    version_of,
+)
 from playhead.launch.guest.variables import SITE, Ticket, read
 from playhead.recording.lanes import Lane, current
 
@@ -86,3 +91,21 @@ def test_an_interpreter_that_was_copied_is_known_by_its_environment(tmp_path, ke
 def test_an_interpreter_that_is_not_there_has_no_version(tmp_path):
     assert version_of("python", {"PATH": str(tmp_path)}) is None
     assert version_of(os.fspath(tmp_path / "python"), {}) is None
+
+
+def test_the_environment_is_that_of_this_moment(monkeypatch):
+    monkeypatch.setenv("PLAYHEAD_TEST_ONE", "1")
+    before = current_environment()
+    assert before == dict(os.environ)
+    assert current_environment() is before
+    monkeypatch.setenv("PLAYHEAD_TEST_ONE", "2")
+    monkeypatch.setenv("PLAYHEAD_TEST_BYTES", os.fsdecode(b"\xff\xfe"))
+    assert current_environment() == dict(os.environ)
+    monkeypatch.delenv("PLAYHEAD_TEST_ONE")
+    assert "PLAYHEAD_TEST_ONE" not in current_environment()
+    assert before["PLAYHEAD_TEST_ONE"] == "1"
+
+
+def test_a_program_may_replace_the_environment(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"ONLY": "this"})
+    assert current_environment() == {"ONLY": "this"}

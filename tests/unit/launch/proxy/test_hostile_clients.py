@@ -3,7 +3,6 @@
 import gzip
 import socket
 import threading
-import time
 
 import pytest
 
@@ -81,13 +80,13 @@ def test_a_body_that_expands_without_end_does_not_stop_others(room, site):
             target=said, args=(then.port, head % (then.port, len(bomb)) + bomb)
         )
         attacker.start()
-        slowest = 0.0
+        meanwhile = 0
         while attacker.is_alive():
-            began = time.monotonic()
             answer = said(
                 then.port, GOOD % then.port + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}"
             )
-            slowest = max(slowest, time.monotonic() - began)
             assert answer.startswith(b"HTTP/1.1 200")
+            meanwhile += attacker.is_alive()
         attacker.join()
-    assert slowest < 5
+    # A proxy that expands the body in its loop answers nothing until it has finished.
+    assert meanwhile > 1

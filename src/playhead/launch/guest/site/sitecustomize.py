@@ -52,15 +52,23 @@ def _why_not():
     return ""
 
 
+def _is_query():
+    # type: () -> bool
+    """Return whether uv queries this interpreter. It is no part of the program: uv asks only if its cache has no
+    answer, so a replay would have other processes than the recording, and give their seeds to the agent.
+    """
+    return any("get_interpreter_info" in word for word in getattr(sys, "orig_argv", ()))
+
+
 def _begin(here):
     # type: (str) -> None
-    if sys.version_info < (3, 10) or "PLAYHEAD_RUN" not in os.environ:
+    if sys.version_info < (3, 10) or "PLAYHEAD_RUN" not in os.environ or _is_query():
         return
     why = _why_not()
     if why:
         if sys.stderr is not None:
-            told = "playhead: this process is not recorded: %s, and CPython 3.10 to 3.13 is supported.\n"
-            sys.stderr.write(told % why)
+            message = "playhead: this process is not recorded: %s, and CPython 3.10 to 3.13 is supported.\n"
+            sys.stderr.write(message % why)
         return
     # Nothing that is loaded here becomes garbage, and the garbage collector would take a tenth of the time.
     collecting = gc.isenabled()
@@ -72,8 +80,10 @@ def _begin(here):
         guest.begin()
     except Exception as error:  # noqa: BLE001  no error may reach the program
         if sys.stderr is not None:
-            told = "playhead: this process is not recorded (%s: %s). The program is not affected.\n"
-            sys.stderr.write(told % (type(error).__name__, error))
+            message = (
+                "playhead: this process is not recorded (%s: %s). The program is not affected.\n"
+            )
+            sys.stderr.write(message % (type(error).__name__, error))
     finally:
         if collecting:
             gc.enable()

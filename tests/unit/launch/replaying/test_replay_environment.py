@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead.launch.replay_environment import restored
+from playhead.launch.replaying.replay_environment import restored
 
 # fmt: off
 HOSTILE = (
@@ -59,7 +59,7 @@ def test_todays_variables_that_the_replay_does_not_see_are_named():
     made = restored(today, {"MODE": "a", "SAME": "s"})
     assert made.variables == {"MODE": "a", "PATH": "/bin", "SAME": "s"}
     assert made.overridden == ["MODE", "EXTRA"]
-    assert "MODE, EXTRA as recorded, not as set now" in made.notes[0]
+    assert "MODE, EXTRA: as on the tape, not as set now" in made.notes[0]
 
 
 def test_a_variable_that_the_user_chose_has_the_last_word():

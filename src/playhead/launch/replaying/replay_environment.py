@@ -40,7 +40,8 @@ class RestoredEnvironment:
         said = []
         if self.overridden:
             said.append(
-                f"environment: {_named(self.overridden)} as recorded, not as set now (--env K=V, --env-from-here)"
+                f"environment: {_named(self.overridden)}: as on the tape, not as set now "
+                "(--env K=V sets one, --env-from-here uses all current ones)"
             )
         if self.withheld:
             said.append(

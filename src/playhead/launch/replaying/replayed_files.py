@@ -24,8 +24,9 @@ from playhead.workspace.files_report import FilesReport
 from playhead.workspace.fork_result import ForkedFiles
 from playhead.workspace.history import FileHistory, read_history
 from playhead.workspace.outside_files import outside_files, restore_outside_file
-from playhead.workspace.program_files import program_files
-from playhead.workspace.scratch_workspace import EffectServer, ScratchWorkspace
+from playhead.workspace.scratch.effect_server import EffectServer
+from playhead.workspace.scratch.program_files import program_files
+from playhead.workspace.scratch.scratch_workspace import ScratchWorkspace
 from playhead.workspace.tree_listing import Tree
 
 
@@ -121,7 +122,10 @@ def replayed_files(
         _restore_outside(tape, history, fence)
         if not spaces:
             return None
-        return ReplayedFiles(EffectServer(str(run), spaces), spaces, folders, bases)
+        # With the content in another store, the tape of a fork could not be read without that store.
+        store = home if home.resolve() == run.parent.parent.resolve() else None
+        server = EffectServer(str(run), spaces, store=store, is_fork=fork_at is not None)
+        return ReplayedFiles(server, spaces, folders, bases)
     except (OSError, PlayheadError):
         for fd in folders:
             os.close(fd)

@@ -19,9 +19,9 @@ from playhead.encoding.values import safe_str, thaw
 from playhead.errors import Divergence, NoFence, UsageError
 from playhead.hooks.state.watch import watch_of_store
 from playhead.launch import record_run as recording
-from playhead.launch.fenced_child import in_fenced_child
 from playhead.launch.guest import hooking as hooks
-from playhead.launch.mutation_order import fitting_order
+from playhead.launch.replaying.fenced_child import in_fenced_child
+from playhead.launch.replaying.mutation_order import fitting_order
 from playhead.launch.sessions import RecordedCall, RecordedSession, worker_of
 from playhead.recording import deck, lanes
 from playhead.recording.deck import Call, Deck, Taped
@@ -166,7 +166,7 @@ def replay_worker(
         assert report.passed, report
 
     Args:
-        session: What `playhead.load` returned.
+        session: The session that `playhead.load` returned.
         worker: One of `session.workers`.
         function: Called with a `World`: the worker's name, and the store as it was at the start. It may be `async`.
         fenced: False: run it in this process, so that its changes of objects and files stay.
@@ -214,14 +214,14 @@ def replay_session(
     """Run every worker of a session again, one after the other, and compare each with the tape.
 
     Each worker has a store of its own, seeded from the tape. The mutations of the other workers are made on it
-    in the order of the tape, so every worker finds what it found then, and the content of the store at the end
+    in the order of the tape, so every worker finds the recorded state, and the content of the store at the end
     is that of the whole session.
 
         report = playhead.replay_session(playhead.load("last"), run_worker)
         assert report.passed, report
 
     Args:
-        session: What `playhead.load` returned.
+        session: The session that `playhead.load` returned.
         function: Called once for each worker, as by `playhead.replay_worker`.
         fenced: As for `playhead.replay_worker`.
     """

@@ -6,30 +6,30 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from playhead.config import Settings
-from playhead.errors import NoFence, TapeDamaged, TapeNotReplayable
-from playhead.events import CALL, WORKSPACE, Damage
+from playhead.errors import TapeDamaged, TapeNotReplayable
+from playhead.events import Damage
 from playhead.launch.command import Recorded, run_command
 from playhead.launch.command_input import taped_input
-from playhead.launch.connections import ADVICE
+from playhead.launch.connections import refusal_of
 from playhead.launch.record_run import Wish
-from playhead.launch.replay_environment import RestoredEnvironment, restored
-from playhead.launch.replayed_files import ReplayedFiles, replayed_files
-from playhead.launch.shims.program_names import of_facts
+from playhead.launch.replaying.replay_environment import RestoredEnvironment, restored
+from playhead.launch.replaying.replay_limits import limits_for, notes_on, report_on
+from playhead.launch.replaying.replayed_files import ReplayedFiles, replayed_files
+from playhead.launch.sidecar.command_streams import taped_output
 from playhead.recording.runs import Run
 from playhead.redact.vault_notes import KeptSecret, VaultNotes, by_placeholder, filled
 from playhead.replay.begin import keeps_order
-from playhead.replay.fence.barrier import Fence, build, opened
-from playhead.replay.fence.inside import FenceNeeds
+from playhead.replay.fence.barrier import Fence, opened
 from playhead.replay.modes.replay_options import ReplayOptions, read_options
 from playhead.replay.replay_plan import ReplayPlan, write_plan
-from playhead.replay.report.verdict import FenceReport, Report, judge
+from playhead.replay.report.verdict import Report, judge
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import VERDICT, Manifest, read_manifest, write_manifest
 from playhead.tape.reader import Tape
@@ -38,12 +38,8 @@ from playhead.tape.store import announce, redaction_key
 from playhead.workspace.files_report import FilesReport
 from playhead.workspace.fork_result import ForkedFiles
 
-# Boundaries that need only the network when they are live.
-_OF_THE_NETWORK = frozenset({"llm", "http"})
-_SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108  covered, not used
-_MOST_NAMED = 24
-
-
+# Programs that install the dependencies of the command before they start it.
+_RESOLVERS = frozenset({"uv", "uvx"})
 # Tapes of earlier formats do not have the order of concurrent work.
 _FIRST_WITH_ORDER = 2
 
@@ -74,17 +70,18 @@ def check_tape(path: Path) -> Tape:
     if level != "full":
         raise TapeNotReplayable(
             f"{path.name} was recorded at level {level!r}: its tape has no requests and responses. "
-            "Record again with `--level full`."
+            "Record again with `--level full` (a loop: `--record-level full`)."
         )
     if partial := tape.manifest.extra.get("partial"):
-        raise TapeNotReplayable(
-            f"{path.name} is {partial}. A replay could not answer them, and will not make them. {ADVICE}"
-        )
-    found = [one for one in verify(path).damages if not _torn_end(one)]
+        raise TapeNotReplayable(f"{path.name} is {partial}. {refusal_of(str(partial))}")
+    checked = verify(path, tape)
+    found = [one for one in checked.damages if not _torn_end(one)]
     if found:
+        advice = f"`playhead verify {path.name}` lists all, `playhead repair {path.name}` saves the readable part."
+        if checked.file_checksum is not None:
+            advice = "Export the run again, or take the file from its original place."
         raise TapeDamaged(
-            f"{path.name} is damaged: {found[0]}. A replay of it would prove nothing. "
-            f"`playhead verify {path.name}` lists all, `playhead repair {path.name}` saves what is whole.",
+            f"{path.name} is damaged: {found[0]}. A replay of it would prove nothing. {advice}",
             found,
         )
     return tape
@@ -120,46 +117,26 @@ def replay_command(
 
     `fenced`: the kernel keeps the command off the network and the files. NoFence: this machine cannot do that.
     """
-    then = first_words(tape)
-    manifest = tape.manifest
-    cwd = Path(manifest.cwd)
+    then = tape.start_facts()
     wishes = read_options(plan.live, plan.options)
     choice = environment or EnvironmentChoice()
     secrets, vault_notes = _secrets(tape, settings, choice)
     tape.secrets = by_placeholder(secrets)
     restoring = _environment(tape, then, plan, choice)
-    env = restoring.variables
-
-    shims = of_facts(then)
-    if shims.followed:
-        shims = shims._replace(names=_taped_programs(tape))
-    sockets = shims.followed or bool(shims.names)
-    network = _needs_network(tape, wishes, followed=shims.followed)
-    own = _written_folders(env, cwd, command, tape)
-    fence = _fence(wishes, own, sockets=sockets, network=network) if fenced else None
-
-    served: list[ReplayedFiles] = []
-    vault: list[VaultNotes] = []
-
-    def files(run: Run) -> ReplayedFiles | None:
-        if fence is None or in_place:
-            return None
-        home = pool or tape.run.parent.parent
-        found = replayed_files(tape, home, command, fence, run.path, fork_at=wishes.fork_at)
-        if found is not None:
-            served.append(found)
-            fence.cwd = str(cwd)  # its folder may exist only inside the fence
-            write_plan(run.path, dataclasses.replace(plan, cwd=str(cwd)))
-        return found
-
-    def prepare(run: Run) -> None:
-        run.manifest = _kin(run.manifest, manifest.run, wishes.fork_at)
-        write_manifest(run.path, run.manifest)
-        write_plan(run.path, plan)
-        if secrets:
-            vault.append(VaultNotes(str(run.path), redaction_key(run.path.parent.parent)))
-            vault[0].write(secrets)
-
+    if Path(command[0]).name in _RESOLVERS and not plan.live:
+        # Without uv.lock and .venv, as before the first `uv run`, uv resolves the dependencies again, by its own cache.
+        restoring.variables.setdefault("UV_OFFLINE", "1")
+    limits = limits_for(tape, command, then, wishes, restoring.variables, fenced=fenced)
+    setup = _ReplaySetup(
+        tape=tape,
+        command=command,
+        plan=plan,
+        wishes=wishes,
+        secrets=secrets,
+        fence=None if in_place else limits.fence,
+        pool=pool or tape.run.parent.parent,
+    )
+    cwd = Path(tape.manifest.cwd)
     try:
         recorded = run_command(
             command,
@@ -167,32 +144,73 @@ def replay_command(
             settings,
             seal=False,
             proxy=proxy and then.get("proxy") is not False,
-            shims=shims,
-            prepare=prepare,
+            shims=limits.shims,
+            prepare=setup.prepare,
             meanwhile=meanwhile,
-            env=env,
+            env=restoring.variables,
             cwd=cwd if cwd.is_dir() else None,
             seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
-            fence=opened() if fence is None and shims.followed else fence,
-            files=files,
+            fence=opened() if limits.fence is None and limits.shims.followed else limits.fence,
+            files=setup.restore_files,
             stdin=taped_input(tape, then),
+            output=taped_output(then),
         )
     finally:
         # Also after Ctrl-C: the secrets of a replay are deleted when it ends.
-        for notes_of_secrets in vault:
-            notes_of_secrets.forget()
+        setup.forget_secrets()
     report = judge(
         tape,
         Tape(recorded.run.path),
-        notes=(*notes, *restoring.notes, *vault_notes, *_limits(fence)),
+        notes=(*notes, *restoring.notes, *vault_notes, *notes_on(limits.fence)),
         wishes=wishes,
         order=_order_kept(tape, plan, wishes),
-        fence=_report_on(fence, network=network, asked=fenced),
-        files=_compared(served, wishes),
+        fence=report_on(limits, asked=fenced),
+        files=_compared(setup.files, wishes),
     )
     _keep_verdict(recorded.run.path, report)
-    forked = tuple(one for files in served for one in files.forked)
+    forked = () if setup.files is None else tuple(setup.files.forked)
     return Replayed(recorded=recorded, report=report, forked=forked)
+
+
+@dataclass(slots=True, kw_only=True)
+class _ReplaySetup:
+    """Sets the run of a replay up before its command starts: its plan, its secrets and its files."""
+
+    tape: Tape
+    command: list[str]
+    plan: ReplayPlan
+    wishes: ReplayOptions
+    secrets: list[KeptSecret]
+    # None: the command uses the current files.
+    fence: Fence | None
+    # The store that has the content of the files.
+    pool: Path
+    files: ReplayedFiles | None = None
+    _vault: VaultNotes | None = None
+
+    def prepare(self, run: Run) -> None:
+        run.manifest = _kin(run.manifest, self.tape.manifest.run, self.wishes.fork_at)
+        write_manifest(run.path, run.manifest)
+        write_plan(run.path, self.plan)
+        if self.secrets:
+            self._vault = VaultNotes(str(run.path), redaction_key(run.path.parent.parent))
+            self._vault.write(self.secrets)
+
+    def restore_files(self, run: Run) -> ReplayedFiles | None:
+        fence = self.fence
+        if fence is None:
+            return None
+        self.files = replayed_files(
+            self.tape, self.pool, self.command, fence, run.path, fork_at=self.wishes.fork_at
+        )
+        if self.files is not None:
+            fence.cwd = self.tape.manifest.cwd  # its folder may exist only inside the fence
+            write_plan(run.path, dataclasses.replace(self.plan, cwd=fence.cwd))
+        return self.files
+
+    def forget_secrets(self) -> None:
+        if self._vault is not None:
+            self._vault.forget()
 
 
 def _wish(tape: Tape, command: list[str], store: Path | None) -> Wish:
@@ -252,17 +270,6 @@ def _keep_verdict(run: Path, report: Report) -> None:
         announce(run)
 
 
-def _taped_programs(tape: Tape) -> tuple[str, ...]:
-    """Return the programs that the recorded command found on PATH, by name."""
-    names = set()
-    for event in tape.events():
-        if event.kind == CALL and event.ours and event.data.get("boundary") == "process":
-            argv = (tape.whole(event).data.get("request") or {}).get("argv")
-            if isinstance(argv, list) and argv and os.sep not in str(argv[0]):
-                names.add(str(argv[0]))
-    return tuple(sorted(names - {"", ".", ".."}))
-
-
 def _order_kept(tape: Tape, plan: ReplayPlan, wishes: ReplayOptions) -> str:
     """Return `strict`, or the reason why the order of concurrent work is not kept."""
     if tape.manifest.format < _FIRST_WITH_ORDER:
@@ -270,83 +277,12 @@ def _order_kept(tape: Tape, plan: ReplayPlan, wishes: ReplayOptions) -> str:
     return "strict" if keeps_order(plan, wishes) else "order of calls only"
 
 
-def _compared(served: list[ReplayedFiles], wishes: ReplayOptions) -> FilesReport | None:
+def _compared(files: ReplayedFiles | None, wishes: ReplayOptions) -> FilesReport | None:
     """Return the report on files. After live calls or injected faults, differing files are not a divergence."""
-    report = served[0].report if served else None
+    report = None if files is None else files.report
     if report is None or not (wishes.mixed or wishes.faults):
         return report
     return dataclasses.replace(report, same=None, differing=(), why="not everything was taped")
-
-
-def _needs_network(tape: Tape, wishes: ReplayOptions, *, followed: bool) -> bool:
-    """Return whether live calls are made inside the fence. A hooked Python makes them there. The sidecar makes the
-    calls of the proxy outside of it: then no other process of the tree has a network.
-    """
-    live = {one.partition(":")[0] for one in wishes.policy.live} & _OF_THE_NETWORK
-    if not live or not followed:
-        return bool(live)
-    calls = (event.data for event in tape.events() if event.kind == CALL and event.ours)
-    return any(one.get("boundary") in live and one.get("library") != "proxy" for one in calls)
-
-
-def _written_folders(
-    env: Mapping[str, str], cwd: Path, command: Sequence[str], tape: Tape
-) -> tuple[str, ...]:
-    """Return the folders that the command is likely to write to: the usual ones, those in its variables and
-    arguments, and those in which the recorded run wrote. The folders of other users must be known beforehand (see
-    `namespaces.survey`).
-    """
-    usual = (str(cwd), env.get("HOME"), env.get("TMPDIR"), *_SCRATCH)
-    named = [one for one in (*command, *env.values()) if one.startswith(os.sep)]
-    named += [os.path.dirname(one) for one in named]
-    if os.geteuid():  # root writes in every folder
-        starts = (event.data for event in tape.events() if event.kind == WORKSPACE and event.ours)
-        named = [*(str(one.get("root")) for one in starts), *named]
-    found = [one for one in dict.fromkeys(named) if os.path.isdir(one) and os.access(one, os.W_OK)]
-    return (*(one for one in usual if one and os.path.isdir(one)), *found[:_MOST_NAMED])
-
-
-def _fence(
-    wishes: ReplayOptions, own: tuple[str, ...], *, sockets: bool, network: bool
-) -> Fence | None:
-    """Return the fence of the command. None: real effects are intended.
-
-    Live tools of a fork work on the fork's own files if the machine has overlays.
-    """
-    live = {one.partition(":")[0] for one in wishes.policy.live}
-    if live - _OF_THE_NETWORK or wishes.policy.allow_tools or wishes.policy.allow_all_tools:
-        if wishes.fork_at is None:
-            return None
-        with suppress(NoFence):
-            return build(FenceNeeds(own=own, network=True, sockets=sockets), ("namespaces",))
-        return None
-    try:
-        return build(FenceNeeds(own=own, network=network, sockets=sockets))
-    except NoFence as error:
-        raise NoFence(
-            f"This machine has no fence for the replay: {error}. Nothing was started. "
-            "With `--unfenced` it runs without one: hooks stop only the calls that they see, and the verdict "
-            "is `unproven`. `playhead doctor` says what is missing."
-        ) from None
-
-
-def _limits(fence: Fence | None) -> tuple[str, ...]:
-    """Return notes on the limits of the fence, for the report."""
-    if fence is None or fence.kind != "landlock":
-        return ()
-    limits = "the command could not write files, and files that its calls wrote are not restored"
-    return (f"This machine has no namespaces, so Landlock is the fence: {limits}.",)
-
-
-def _report_on(fence: Fence | None, *, network: bool, asked: bool) -> FenceReport:
-    if fence is None:
-        return FenceReport(why="a live part has real effects" if asked else "--unfenced")
-    return FenceReport(
-        kind=fence.kind,
-        network_open=network,
-        read_only=tuple(fence.read_only),
-        written=tuple(fence.written()),
-    )
 
 
 def _kin(manifest: Manifest, parent: str, forked_at: int | None) -> Manifest:
@@ -355,12 +291,3 @@ def _kin(manifest: Manifest, parent: str, forked_at: int | None) -> Manifest:
         return dataclasses.replace(manifest, replay_of=parent)
     extra = {**manifest.extra, "forked_from": parent, "forked_at": forked_at}
     return dataclasses.replace(manifest, extra=extra)
-
-
-def first_words(tape: Tape) -> Mapping[str, Any]:
-    """The data of the run's first event."""
-    for event in tape.events():
-        if event.kind == "run.start" and event.ours:
-            data = tape.whole(event).data
-            return data if isinstance(data, dict) else {}
-    return {}
