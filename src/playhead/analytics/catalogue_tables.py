@@ -31,6 +31,22 @@ class PlainTable:
     rows: Callable[[], Iterator[tuple[Any, ...]]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunToRead:
+    """A run whose tape is read. `state`: changes with the tape; None: the catalogue does not know it yet."""
+
+    id: str
+    started_ns: int
+    state: str | None
+
+
+def runs_to_read(db: Database) -> Iterator[RunToRead]:
+    """Return all runs, in the order of their age."""
+    ask = select(runs.c.id, runs.c.started_ns, runs.c.state).order_by(runs.c.number)
+    for run, started_ns, state in _read(db, ask):
+        yield RunToRead(id=run, started_ns=started_ns, state=state)
+
+
 def plain_tables(db: Database) -> list[PlainTable]:
     """Return all tables. Each has the column `day`, in UTC, by which the files are divided."""
     return [
@@ -87,7 +103,7 @@ def _runs(db: Database) -> Iterator[tuple[Any, ...]]:
     more = ("failed_turns", "replay_of", "golden", "keep")
     ask = select(runs.c.id, runs.c.started_ns, *(runs.c[one] for one in (*names, *more)))
     for run, started_ns, *rest in _read(db, ask.order_by(runs.c.number)):
-        began = _moment(started_ns)
+        began = moment_of(started_ns)
         yield (run, began.date(), began.replace(tzinfo=None), *rest)
 
 
@@ -97,13 +113,13 @@ def _calls(db: Database) -> Iterator[tuple[Any, ...]]:
     joined = ask.join(runs, runs.c.number == calls.c.run).order_by(calls.c.run)
     for run, started_ns, kind, name, bucket, *rest in _read(db, joined):
         took = round(seconds_in(bucket), 6) if bucket >= 0 else None
-        yield (run, _moment(started_ns).date(), kind, name, took, *rest)
+        yield (run, moment_of(started_ns).date(), kind, name, took, *rest)
 
 
 def _tags(db: Database) -> Iterator[tuple[Any, ...]]:
     ask = select(runs.c.id, runs.c.started_ns, tags.c.key, tags.c.value)
     for run, started_ns, *rest in _read(db, ask.join(runs, runs.c.number == tags.c.run)):
-        yield (run, _moment(started_ns).date(), *rest)
+        yield (run, moment_of(started_ns).date(), *rest)
 
 
 def _read(db: Database, ask: Any) -> Iterable[Any]:
@@ -111,7 +127,7 @@ def _read(db: Database, ask: Any) -> Iterable[Any]:
         yield from connection.execution_options(yield_per=_AT_ONCE).execute(ask)
 
 
-def _moment(wall_ns: int) -> datetime:
+def moment_of(wall_ns: int) -> datetime:
     """Return a time. A damaged manifest may contain any value."""
     try:
         return datetime.fromtimestamp(wall_ns / 1e9, timezone.utc)

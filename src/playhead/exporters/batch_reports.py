@@ -61,8 +61,8 @@ def junit_xml(results: Results) -> bytes:
     SubElement(suite, "system-out")
     SubElement(suite, "system-err")
     indent(root)
-    told: str = tostring(root, "unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{told}\n'.encode()
+    xml: str = tostring(root, "unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{xml}\n'.encode()
 
 
 def _add(suite: Element, case: Case) -> None:

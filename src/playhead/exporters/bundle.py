@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
+import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +18,19 @@ from playhead import clock
 from playhead.errors import TapeDamaged
 from playhead.tape.reader import Tape
 from playhead.workspace.blob_collection import contents_of, copy_records
+from playhead.workspace.blobs.pool import Pool, is_digest
 from playhead.workspace.history import read_history
 
-# The tape of a stranger must not fill the disk.
+# The bundle of a stranger must not fill the disk. Real ones expand to at most 50 times their size.
 _LARGEST = 20 * 1024**3
+_MOST_EXPANSION = 200
+_ALWAYS_ALLOWED = 64 * 1024**2
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# Damaged archives raise many kinds of errors: of zlib, at an early end, for encryption and unknown methods.
+_UNREADABLE = (
+    *(OSError, zipfile.BadZipFile, zlib.error, struct.error),
+    *(EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError),
+)
 
 
 def write_bundle(run: Path, target: Path) -> int:
@@ -38,8 +50,9 @@ def write_bundle(run: Path, target: Path) -> int:
             copy_records(home, needed, pack)
             # Already compressed.
             archive.write(pack, f"blobs/packs/{run.name}.pack", zipfile.ZIP_STORED)
-            for name in sorted(needed):
-                loose = home / "blobs" / name[:2] / name
+            pool = Pool(home)
+            for name in sorted(filter(is_digest, needed)):
+                loose = Path(pool.loose(name))
                 if loose.is_file() and not loose.is_symlink():
                     archive.write(loose, f"blobs/{name[:2]}/{name}")
         part.replace(target)
@@ -60,7 +73,7 @@ def open_bundle(source: Path, folder: Path) -> Path:
                 with archive.open(one) as read, target.open("wb") as write:
                     shutil.copyfileobj(read, write, 1 << 20)
                 target.chmod(0o600)
-    except (OSError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise TapeDamaged(f"{source} cannot be read as a bundle: {error}") from None
     runs = list((folder / "runs").glob("*"))
     if len(runs) != 1:
@@ -69,10 +82,22 @@ def open_bundle(source: Path, folder: Path) -> Path:
 
 
 def _checked(archive: zipfile.ZipFile, source: Path) -> Iterator[zipfile.ZipInfo]:
-    if sum(one.file_size for one in archive.infolist()) > _LARGEST:
+    size = sum(one.file_size for one in archive.infolist())
+    if size > _LARGEST:
         raise TapeDamaged(f"{source} unpacks to more than {_LARGEST // 1024**3} GiB.")
+    # Of the size of the whole file: several members may share the same bytes.
+    most = max(_ALWAYS_ALLOWED, source.stat().st_size * _MOST_EXPANSION)
+    if size > most:
+        raise TapeDamaged(
+            f"{source} unpacks to {size:,} bytes, more than {_MOST_EXPANSION} times its size: not a bundle."
+        )
+    room = shutil.disk_usage(tempfile.gettempdir()).free
+    if size > room:
+        raise TapeDamaged(f"{source} unpacks to {size:,} bytes, and there is room for {room:,}.")
     for one in archive.infolist():
         names = one.filename.split("/")
         if names[0] not in ("runs", "blobs") or any(n in ("", ".", "..") for n in names):
             raise TapeDamaged(f"{source} has a file named {one.filename[:80]!r}: not a bundle.")
+        if one.compress_type not in _METHODS or one.flag_bits & 1:
+            raise TapeDamaged(f"{source} is encrypted or compressed by an unknown method.")
         yield one

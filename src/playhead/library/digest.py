@@ -15,7 +15,7 @@ from typing import Any
 from playhead import events
 from playhead.errors import PlayheadError
 from playhead.library.fulltext import SCOPES, Scope
-from playhead.library.run_rows import Summary, note_of, plain
+from playhead.library.run_rows import Summary, comments_of, note_of, plain
 from playhead.llm import LlmExchange, Part, Refusal, Text, Thinking, ToolResult, ToolUse
 from playhead.story import CallItem, Failure, NoteItem, Prices, Story, TurnItem, tell
 from playhead.story.totals import usages
@@ -212,6 +212,8 @@ def _about(story: Story, pages: _Pages) -> None:
     pages.put("about", manifest.command)
     pages.put("about", manifest.tags)
     pages.add("about", note_of(manifest))
+    for one in comments_of(manifest):
+        pages.add("about", f"{one['by']}: {one['text']}")
 
 
 def _call(call: CallItem, pages: _Pages) -> None:

@@ -178,6 +178,11 @@ class Database:
         return "sqlite"
 
     @property
+    def most_counted(self) -> int | None:
+        """Return how many matches of a query are counted at most; None: all of them."""
+        return None
+
+    @property
     def place(self) -> str:
         return str(self.home / database.FILE)
 
@@ -210,9 +215,7 @@ class Database:
 
     def explained(self, error: DBAPIError) -> str:
         """Return the message for the user."""
-        return (
-            f"{self.place} cannot be used ({error.orig}). Try again, or delete it: it comes back."
-        )
+        return f"{self.place} cannot be used ({error.orig}). Try again, or delete it: Playhead rebuilds it."
 
     def renew(self) -> None:
         """Replace a damaged catalogue with a new one."""

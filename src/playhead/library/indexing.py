@@ -100,7 +100,7 @@ def refresh(home: Path, run_ids: Sequence[str], reader: Reader) -> None:
             # Another thread may have read it while this one waited.
             if row is not None and known.get(run) != reader.shelf.state(run, reader.stamp):
                 with _pace.taken(home, run):
-                    made.append((row, *reader.read(run, row.told)))
+                    made.append((row, *reader.read(run, row.parsed)))
         if made:
             sound(db, lambda: _put(db, made))
 
@@ -188,7 +188,7 @@ def _read_all(db: Database, reader: Reader, ids: Sequence[str], progress: Progre
     done = 0
     for some in batches(ids, _AT_ONCE):
         rows = [_row(reader.shelf, run) for run in some]
-        _put(db, [(row, *reader.read(row.id, row.told)) for row in rows if row is not None])
+        _put(db, [(row, *reader.read(row.id, row.parsed)) for row in rows if row is not None])
         done += len(some)
         if progress is not None:
             progress(done, len(ids))

@@ -19,7 +19,7 @@ from playhead.errors import PlayheadError
 from playhead.host.private_files import file_of
 from playhead.tape.annotations import FILE as MARKS
 from playhead.tape.layout import SINGLE_SUFFIX
-from playhead.tape.manifest import NOTE, Manifest, SegmentSummary, status_of
+from playhead.tape.manifest import AUTHORS, COMMENTS, NOTE, Manifest, SegmentSummary, status_of
 from playhead.tape.store import MANIFEST
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class RunRow:
     tags: Mapping[str, str] = field(default_factory=dict)
     # JSON, as read from the file; empty if it cannot be read.
     manifest: bytes = b""
-    told: Manifest | None = None
+    parsed: Manifest | None = None
 
 
 def row_of(shelf: Shelf, run_id: str, stamp: str) -> RunRow:
@@ -71,7 +71,7 @@ def row_of(shelf: Shelf, run_id: str, stamp: str) -> RunRow:
         id=run_id,
         stamp=stamp,
         started_ns=min(max(manifest.started_ns, 0), _LATEST_NS),
-        status=status_of(manifest),
+        status=plain(status_of(manifest)),
         claims=manifest.status == "running",
         project=plain(manifest.project),
         name=plain(manifest.name),
@@ -81,7 +81,7 @@ def row_of(shelf: Shelf, run_id: str, stamp: str) -> RunRow:
         duration_s=_seconds(manifest.duration_s),
         tags={plain(str(key)): plain(str(value)) for key, value in manifest.tags.items()},
         manifest=raw,
-        told=manifest,
+        parsed=manifest,
     )
 
 
@@ -106,6 +106,23 @@ def _seconds(took: float | None) -> float | None:
 def note_of(manifest: Manifest) -> str:
     said = manifest.extra.get(NOTE)
     return said if isinstance(said, str) else ""
+
+
+def comments_of(manifest: Manifest) -> list[dict[str, str]]:
+    """Return the comments, oldest first: id, by, at, text. The manifest may be another person's."""
+    found = manifest.extra.get(COMMENTS)
+    names = ("id", "by", "at", "text")
+    return [
+        {name: one[name] for name in names}
+        for one in (found if isinstance(found, list) else ())
+        if isinstance(one, dict) and all(isinstance(one.get(name), str) for name in names)
+    ]
+
+
+def authors_of(manifest: Manifest) -> dict[str, Any]:
+    """Return who changed what and when: {"tags.env": {"by": "Ada", "at": …}}."""
+    found = manifest.extra.get(AUTHORS)
+    return found if isinstance(found, dict) else {}
 
 
 def numbered(

@@ -22,6 +22,7 @@ from sqlalchemy import (
     and_,
     exists,
     func,
+    literal,
     or_,
     select,
     tuple_,
@@ -95,10 +96,13 @@ class FoundRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultPage:
-    """One page of results. `total` counts the matches on all pages; `next` is the cursor of the next page."""
+    """One page of results. `total` counts the matches on all pages; `next` is the cursor of the next page.
+    `has_more`: there are more than `total` matches, because the database stopped counting.
+    """
 
     rows: tuple[FoundRun, ...] = ()
     total: int = 0
+    has_more: bool = False
     next: str | None = None
 
 
@@ -133,7 +137,11 @@ def query(
         return _page(db, wanted, order, after, descending=descending)
 
     rows, total, following = sound(db, work)
-    return ResultPage(rows=tuple(found for found, _ in rows), total=total, next=following)
+    limit = db.most_counted
+    most = total if limit is None else min(total, limit)
+    return ResultPage(
+        rows=tuple(found for found, _ in rows), total=most, has_more=total > most, next=following
+    )
 
 
 def one(home: Path, run_id: str, *, prices: Mapping[str, Any] | None = None) -> FoundRun | None:
@@ -180,33 +188,48 @@ def _page(
     descending: bool,
 ) -> tuple[_Rows, int, str | None]:
     limit = max(1, min(wanted.limit, LARGEST_PAGE))
-    source, number, fits = _source(wanted, db.dialect)
-    # "Newest first" is the order of the index itself: use one column, so that SQLite recognises it.
-    columns = (number,) if order is runs.c.number else (order, number)
-    ask = select(number, runs.c.id, runs.c.state, runs.c.problem, order.label("at"))
-    ask = ask.select_from(source).where(*fits)
-    if after is not None:
-        here, there = tuple_(*columns), tuple_(*after[-len(columns) :])
-        ask = ask.where(here < there if descending else here > there)
-    ask = ask.order_by(*(one.desc() if descending else one.asc() for one in columns))
-    count = select(func.count()).select_from(source).where(*fits)
-    if source is not runs and len(fits) == 1:
-        count = select(func.count()).select_from(index_of(db.dialect).table).where(*fits)
     with db.reading() as connection:
+        source, number, fits = _source(connection, wanted)
+        # "Newest first" is the order of the index itself: use one column, so that SQLite recognises it.
+        columns = (number,) if order is runs.c.number else (order, number)
+        ask = select(number, runs.c.id, runs.c.state, runs.c.problem, order.label("at"))
+        ask = ask.select_from(source).where(*fits)
+        if after is not None:
+            here, there = tuple_(*columns), tuple_(*after[-len(columns) :])
+            ask = ask.where(here < there if descending else here > there)
+        ask = ask.order_by(*(one.desc() if descending else one.asc() for one in columns))
         rows = connection.execute(ask.limit(limit + 1)).all()
-        total = connection.execute(count).scalar_one()
+        total = _count(connection, db, source, fits)
         shown = rows[:limit]
         found = _found(connection, db.home, shown, wanted)
     last = shown[-1] if len(rows) > limit else None
     return found, total, None if last is None else _encode(wanted.sort, last[4], last[0])
 
 
+_Conditions = list[ColumnElement[bool] | TextClause]
+
+
+def _count(connection: Connection, db: Database, source: FromClause, fits: _Conditions) -> int:
+    """Count the matches on all pages. More than the limit of the database: there are more than that."""
+    counted = index_of(db.dialect).table if source is not runs and len(fits) == 1 else source
+    count = select(func.count()).select_from(counted).where(*fits)
+    most = db.most_counted
+    if most is not None and counted is not source:
+        return most + 1  # `few` has seen that there are more
+    if most is not None:
+        # Counting a million matches would take most of the time of a search.
+        some = select(literal(1)).select_from(counted).where(*fits).limit(most + 1)
+        count = select(func.count()).select_from(some.subquery())
+    return int(connection.execute(count).scalar_one())
+
+
 def _source(
-    wanted: Search, dialect: str
-) -> tuple[FromClause, ColumnElement[int], list[ColumnElement[bool] | TextClause]]:
+    connection: Connection, wanted: Search
+) -> tuple[FromClause, ColumnElement[int], _Conditions]:
     """The source of the rows, their numbers in it, and the remaining conditions. Words are matched first: they
     leave the fewest rows, and in the right order.
     """
+    dialect = connection.dialect.name
     if not wanted.text:
         return runs, runs.c.number, [*conditions(wanted, dialect)]
     index = index_of(dialect)
@@ -214,6 +237,9 @@ def _source(
     if match is None:
         raise _no_word(wanted)
     others = conditions(replace(wanted, text=""), dialect)
+    few = index.few(connection, wanted.text, wanted.scope)
+    if few is not None:
+        return runs, runs.c.number, [few, *others]
     joined = index.table.join(runs, runs.c.number == index.number)
     return joined, index.number, [match, *others]
 
@@ -230,10 +256,16 @@ def conditions(wanted: Search, dialect: str = "sqlite") -> list[ColumnElement[bo
     if wanted.project is not None:
         # A run without a project belongs to every project.
         fits.append(runs.c.project.in_([plain(wanted.project), ""]))
+    # The days are a condition on both tables: a planner does not infer it for the second one, and would read the
+    # calls of all days.
+    days = _days(wanted, calls.c.run)
     for kind, names in (("model", wanted.models), ("tool", wanted.tools)):
         fits += [
             exists().where(
-                calls.c.run == runs.c.number, calls.c.kind == kind, _like(calls.c.name, plain(one))
+                calls.c.run == runs.c.number,
+                calls.c.kind == kind,
+                _like(calls.c.name, plain(one)),
+                *days,
             )
             for one in names
         ]
@@ -248,12 +280,19 @@ def conditions(wanted: Search, dialect: str = "sqlite") -> list[ColumnElement[bo
         fits.append(runs.c.cost_usd >= wanted.min_cost)
     if wanted.max_cost is not None:
         fits.append(runs.c.cost_usd <= wanted.max_cost)
-    if wanted.since_ns is not None:
-        fits.append(runs.c.number >= whole(wanted.since_ns))
-    if wanted.until_ns is not None:
-        fits.append(runs.c.number < whole(wanted.until_ns))
+    fits += _days(wanted, runs.c.number)
     if not wanted.replays:
         fits.append(or_(runs.c.replay_of.is_(None), runs.c.golden))
+    return fits
+
+
+def _days(wanted: Search, number: ColumnElement[int]) -> list[ColumnElement[bool]]:
+    """The conditions on the number of a run: it is its start time."""
+    fits: list[ColumnElement[bool]] = []
+    if wanted.since_ns is not None:
+        fits.append(number >= whole(wanted.since_ns))
+    if wanted.until_ns is not None:
+        fits.append(number < whole(wanted.until_ns))
     return fits
 
 
@@ -290,6 +329,7 @@ def _found(connection: Connection, home: Path, shown: Sequence[Any], wanted: Sea
     )
     for run, kind, name in connection.execute(named.distinct()):
         names.setdefault((run, kind), []).append(name)
+    snippets = _snippets(connection, numbers, wanted)
     found: _Rows = []
     for number, run, state, problem, _ in shown:
         manifest, summary = about.get(number, (b"", None))
@@ -298,17 +338,19 @@ def _found(connection: Connection, home: Path, shown: Sequence[Any], wanted: Sea
             summary=(decode_summary(summary) if summary else None) or Summary(),
             models=tuple(sorted(names.get((number, "model"), ()))),
             tools=tuple(sorted(names.get((number, "tool"), ()))),
-            snippets=_snippets(connection, number, wanted),
+            snippets=snippets.get(number, ()),
         )
         found.append((one, state))
     return found
 
 
-def _snippets(connection: Connection, number: int, wanted: Search) -> tuple[Snippet, ...]:
-    if not wanted.text:
-        return ()
+def _snippets(
+    connection: Connection, numbers: Sequence[int], wanted: Search
+) -> Mapping[int, tuple[Snippet, ...]]:
+    if not wanted.text or not numbers:
+        return {}
     index = index_of(connection.dialect.name)
-    return index.snippets(connection, number, wanted.text, wanted.scope)
+    return index.snippets(connection, numbers, wanted.text, wanted.scope)
 
 
 def _order(sort: str) -> tuple[ColumnElement[Any], bool]:
@@ -316,7 +358,7 @@ def _order(sort: str) -> tuple[ColumnElement[Any], bool]:
     if column is None or sort.startswith("--"):
         known = ", ".join(SORTS)
         raise UsageError(
-            f"Runs cannot be sorted by {sort!r}; expected one of {known}, or -{known}."
+            f"Runs cannot be sorted by {sort!r}; expected one of {known}. A leading - sorts descending."
         )
     return column, sort.startswith("-")
 

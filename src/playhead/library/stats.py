@@ -183,10 +183,10 @@ def _by_calls(connection: Connection, fits: _Fits, kind: str) -> list[Group]:
     ask = select(*key, *totals).where(calls.c.kind == kind, *_within(fits))
     for name, bucket, *found in connection.execute(ask.group_by(*key).order_by(*key)):
         *counts, cost = found
-        told = [*map(_whole, counts), cost]
-        sums[name] = [_plus(*pair) for pair in zip(sums.get(name, [None] * 5), told, strict=True)]
+        values = [*map(_whole, counts), cost]
+        sums[name] = [_plus(*pair) for pair in zip(sums.get(name, [None] * 5), values, strict=True)]
         if bucket >= 0:
-            buckets.setdefault(name, []).append((seconds_in(bucket), told[0]))
+            buckets.setdefault(name, []).append((seconds_in(bucket), values[0]))
     return [
         Group(
             key=name,

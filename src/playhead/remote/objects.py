@@ -164,7 +164,7 @@ class ObjectFolder:
     def _explained(self, path: str, error: BaseException) -> str:
         text = str(error)
         if "RequestTimeTooSkewed" in text:
-            return f"{self.url} refuses requests because the clock of this machine is off. Set it right."
+            return f"{self.url} refuses requests because the clock of this machine is wrong. Correct it."
         if "ExpiredToken" in text:
             return f"{self.url}: the credentials have expired. {_CREDENTIALS}; then run the command again."
         refused = (self._errors.PermissionDeniedError, self._errors.UnauthenticatedError)

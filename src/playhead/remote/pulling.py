@@ -87,7 +87,7 @@ def commit_of(run_id: str, remote: ObjectFolder) -> Commit:
     raw = remote.get(commit_path(run_id), LARGEST)
     if raw is None:
         raise RunNotFound(
-            f"{remote.url} has no run {run_id!r}. `playhead list --remote` shows what is there.",
+            f"{remote.url} has no run {run_id!r}. `playhead list --remote` lists its runs.",
             asked=run_id,
         )
     commit = decode_commit(raw, run_id, remote.url)

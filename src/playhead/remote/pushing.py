@@ -7,7 +7,6 @@ wins.
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from typing import Any
 from playhead import clock
 from playhead.errors import RemoteError, StoreError, UsageError
 from playhead.host.private_files import file_of, read_regular, sha256_of
+from playhead.host.user_name import user_name
 from playhead.remote.commit import (
     LARGEST,
     MARKS_LARGEST,
@@ -41,15 +41,23 @@ from playhead.remote.upload_state import (
     note_upload,
 )
 from playhead.tape.annotations import FILE as MARKS
+from playhead.tape.annotations import (
+    change_comments,
+    decode_annotations,
+    joined,
+    joined_marks,
+)
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.manifest import read_manifest, status_of
 from playhead.tape.reader import Tape
 from playhead.workspace.blob_collection import contents_of, copy_records
+from playhead.workspace.blobs.pool import Pool, is_digest
 from playhead.workspace.history import read_history
 
 # Members of a manifest that are valid only on this machine.
 LOCAL_MEMBERS = ("origin", "pulled", "pulled_from")
 _AT_ONCE = 8
+_MARKS_TRIES = 4
 _BLOCK = 1 << 20
 # An existing object that is older than this is sent again: a prune that runs now may delete it as unneeded.
 _FRESH_NS = 3600 * 10**9
@@ -115,7 +123,7 @@ def push(
             contents=tuple(one.file for one in contents),
             manifest=json.loads(_shared_manifest(run / MANIFEST)),
             pushed_at=clock.iso(clock.wall_ns()),
-            pushed_by=f"{_user()}@{clock.host()}",
+            pushed_by=f"{user_name()}@{clock.host()}",
         )
         _commit(remote, commit, replace=force)
     # A prune may have deleted objects that no run needed before this one.
@@ -196,7 +204,8 @@ def _contents(
 ) -> tuple[list[_Local], list[_Local]]:
     """Return packs and single contents of the run's workspace: packs of earlier pushes, and one with the rest."""
     needed = contents_of(read_history(Tape(run), home))
-    places = {name: home / "blobs" / name[:2] / name for name in needed}
+    pool = Pool(home)
+    places = {name: Path(pool.loose(name)) for name in needed if is_digest(name)}
     loose = {name for name, path in places.items() if path.is_file() and not path.is_symlink()}
     rest, packs = needed - loose, []
     have: set[str] = set()
@@ -264,17 +273,21 @@ def _put(remote: ObjectFolder, one: _Local) -> None:
 
 
 def _push_marks(run: Path, remote: ObjectFolder) -> None:
-    """Tags, notes and the keep flag may change after a push; the last push wins."""
+    """Tags, notes and the keep flag may change after a push; the last push wins. Comments of both sides are kept, on
+    both sides.
+    """
     try:
         mine = read_regular(run / MARKS, MARKS_LARGEST)
     except OSError:
         return
-    if remote.get(marks_path(run.name), MARKS_LARGEST) != mine:
-        remote.put(marks_path(run.name), mine)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
+    for _ in range(_MARKS_TRIES):
+        there = remote.get(marks_path(run.name), MARKS_LARGEST)
+        both = mine if there is None else joined_marks(mine, there)
+        if both != mine:
+            theirs = decode_annotations(both).comments
+            change_comments(run, lambda own: joined(own, theirs))  # noqa: B023  called at once
+            mine = both
+        if there == both:
+            return
+        # Then read it again: another person may have pushed comments at the same time.
+        remote.put(marks_path(run.name), both)

@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy import delete
 from tests import postgres_server
 
-from playhead.library import engine
-from playhead.library import postgres as tsvector
+from playhead.library import engine, text_index
 from playhead.library.postgres import PostgresDatabase
 
 
@@ -32,7 +31,7 @@ def server_database(server) -> Iterator[PostgresDatabase]:
 def postgres(server_database, store) -> Iterator[PostgresDatabase]:
     """The catalogue of the store, empty."""
     with server_database.writing() as connection:
-        for one in (*engine.metadata.sorted_tables, tsvector.words):
+        for one in (*engine.metadata.sorted_tables, text_index.words):
             connection.execute(delete(one))
     server_database.home = store
     engine.use(store, server_database)

@@ -198,7 +198,7 @@ def test_a_server_that_is_away_is_an_error_in_one_line_and_recording_goes_on(
         code, _, err = playhead(*words)
         assert code == 1, words
         assert "cannot be reached" in err
-        assert "Runs are recorded all the same" in err
+        assert "Runs are still recorded" in err
         assert "hidden" not in err
         assert "Traceback" not in err
     # By its id a run is found without the catalogue.

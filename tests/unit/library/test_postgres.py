@@ -3,14 +3,19 @@
 import gc
 import json
 import threading
+import warnings
+from contextlib import suppress
 
+import psycopg
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
+from sqlalchemy.event import listen
 
 from playhead.errors import StoreError
-from playhead.library import engine
+from playhead.library import engine, text_index
 from playhead.library.database import FILE
 from playhead.library.engine import runs
+from playhead.library.fulltext import SCOPES
 from playhead.library.indexing import reindex, update
 from playhead.library.library_json import page_json, stats_json
 from playhead.library.postgres import PostgresDatabase
@@ -26,12 +31,12 @@ def ids(store, **wanted):
 @pytest.fixture
 def said(forge):
     """Runs whose tools said this."""
-    for run, text in {
+    for run, words in {
         "apart": "the rate of the limit",
         "together": "Café: rate limit, it's 5% of /srv/ordersystem",
     }.items():
         tape = forge(run)
-        tape.tool("speak", {}, value=text)
+        tape.tool("speak", {}, value=words)
         tape.end()
 
 
@@ -117,6 +122,9 @@ def test_sums_are_whole_numbers_and_fit_for_json(forge, store):
 @pytest.mark.filterwarnings("ignore:.*was deleted while still open:ResourceWarning")
 def test_writers_take_their_turn(said, store, postgres):
     """Two that make the catalogue anew, each with connections of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()  # of tests before this one, which the collection below would report here
     other = PostgresDatabase(store, postgres.url)
     failed = []
 
@@ -147,3 +155,91 @@ def test_tables_that_are_gone_come_back(said, store, postgres):
     with postgres.writing() as connection:
         connection.exec_driver_sql("DROP TABLE calls, texts")
     assert ids(store, text="rate") == ["apart", "together"]
+
+
+def test_a_server_stops_counting_and_says_so(said, store, postgres, monkeypatch):
+    assert not query(store, Search(text="rate")).has_more
+    monkeypatch.setattr(PostgresDatabase, "most_counted", 1)
+    for most in (text_index.MOST_COUNTED, 1):  # found by their numbers, and by the order of runs
+        monkeypatch.setattr(text_index, "MOST_COUNTED", most)
+        page = query(store, Search(text="rate"))
+        assert (len(page.rows), page.total, page.has_more) == (2, 1, True)
+        assert [one.entry.id for one in page.rows] == ["together", "apart"]
+    assert query(store, Search(models=("none",))).has_more is False
+
+
+def test_a_search_takes_as_many_queries_for_one_hit_as_for_many(said, store, postgres):
+    asked = []
+    query(store, Search(text="rate"))  # brings the catalogue up to date
+    listen(postgres._engine, "before_cursor_execute", lambda *said: asked.append(said[2]))
+    assert len(query(store, Search(text="rate"), updated=True, complete=False).rows) == 2
+    assert len(asked) == 6
+
+
+@pytest.mark.parametrize("word", ["rate", "CAFÉ", '"rate limit"', "lim*"])
+def test_tables_of_version_2_find_the_same_after_their_migration(said, store, server, word):
+    """That version had an index for each scope, and no column of all words."""
+    schema = f"before_{abs(hash(word))}"
+    old = PostgresDatabase(store, server, schema)
+    engine.use(store, old)
+    found = ids(store, text=word), ids(store, text=word, scope="tool"), ids(store, text="speak")
+    with old.writing() as connection:
+        connection.execute(text("ALTER TABLE texts DROP COLUMN lexemes"))
+        connection.execute(text("UPDATE schema_version SET version = 2"))
+        for scope in SCOPES:
+            connection.execute(
+                text(f"CREATE INDEX texts_by_{scope} ON texts USING gin ({scope}_words)")
+            )
+    engine.use(store, PostgresDatabase(store, server, schema))
+    again = ids(store, text=word), ids(store, text=word, scope="tool"), ids(store, text="speak")
+    engine.use(store, None)
+    assert (again, bool(found[0])) == (found, True)
+
+
+def test_a_run_with_more_words_than_a_vector_holds_is_found(forge, store, postgres):
+    tape = forge("long")
+    for number in range(3):
+        letter = "äöü"[number]
+        many = " ".join(f"{letter * 3}{at:05}" for at in range(11_000))
+        tape.tool(f"read{number}", {}, value=many)
+    tape.end()
+    assert ids(store, text="äää00001") == ids(store, text="read0", scope="tool") == ["long"]
+
+
+def test_many_readers_of_one_process_get_connections(said, store, postgres):
+    """A server answers 40 people at once; the pool of SQLAlchemy has 15 connections unless told otherwise."""
+    query(store, Search(text="rate"))
+    together = threading.Barrier(40)
+    found = []
+
+    def read():
+        with postgres.reading() as connection:
+            together.wait(60)
+            found.append(connection.execute(select(func.count()).select_from(runs)).scalar_one())
+
+    readers = [threading.Thread(target=read) for _ in range(40)]
+    for one in readers:
+        one.start()
+    for one in readers:
+        one.join()
+    postgres.close()
+    assert found == [2] * 40
+
+
+def test_a_client_waits_for_a_connection_of_a_crowded_server(said, store, postgres, server):
+    """The usual server accepts 97 clients. The others get theirs when one of these leaves."""
+    postgres.close()
+    address = server.replace("+psycopg", "")
+    held = []
+    with suppress(psycopg.OperationalError):
+        while True:
+            held.append(psycopg.connect(address))
+    with pytest.raises(psycopg.OperationalError, match=r"clients|slots"):
+        psycopg.connect(address)
+    found = []
+    waiting = threading.Thread(target=lambda: found.append(ids(store, text="rate")))
+    waiting.start()
+    for one in held:
+        one.close()
+    waiting.join()
+    assert found == [["apart", "together"]]

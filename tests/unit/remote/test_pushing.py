@@ -10,6 +10,8 @@ import pytest
 
 from playhead import clock
 from playhead.errors import RemoteError, RunNotFound, StoreError, TapeDamaged, TapeError, UsageError
+from playhead.library.annotate import comment, remove_comment
+from playhead.library.run_rows import comments_of
 from playhead.remote.objects import ObjectFolder
 from playhead.remote.pulling import pull
 from playhead.remote.pushing import push
@@ -48,6 +50,23 @@ def test_a_pulled_run_has_every_event_and_the_marks_of_the_pushed_one(run, remot
     assert manifest.extra["note"] == "look at step 2"
     assert oct(pulled.stat().st_mode)[-3:] == "700"
     assert not list((tmp_path / "other").glob(".pull-*"))
+
+
+def test_comments_of_two_people_who_push_the_same_run_are_all_kept(run, remote, tmp_path):
+    push(run, remote)
+    other = pull("first", remote, tmp_path / "other")
+    comment(run, "from Ada", by="Ada")
+    gone = comment(run, "a mistake", by="Ada")
+    comment(other, "from Bob", by="Bob")
+    push(run, remote)
+    remove_comment(run, gone.id)
+    push(other, remote)
+    push(run, remote)
+    push(other, remote)
+    third = pull("first", remote, tmp_path / "third")
+    for path in (run, other, third):
+        found = {one["text"] for one in comments_of(read_manifest(path))}
+        assert found == {"from Ada", "from Bob"}
 
 
 def test_a_push_that_is_torn_at_any_write_is_invisible_and_continues(run, torn, remote, tmp_path):

@@ -1,0 +1,1 @@
+"""Shared stores, the catalogue in PostgreSQL, Parquet and batches on clusters, measured."""
