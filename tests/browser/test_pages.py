@@ -203,7 +203,7 @@ def test_a_search_that_is_not_complete_says_so_and_fills_up(tab, server, team):
     page.keyboard.press("/")
     page.keyboard.type("cache")
     expect(page.locator(".indexing")).to_contain_text("12,000 of 100,000")
-    expect(page.locator(".nothing")).to_contain_text("No run that has been read yet fits")
+    expect(page.locator(".nothing")).to_contain_text("No run matches so far")
     shown.shot("indexing")
     expect(page.locator(".indexing")).to_contain_text("60,000 of 100,000")
     expect(page.locator(f"tr[data-id='{team}']")).to_be_visible()

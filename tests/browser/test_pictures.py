@@ -1,17 +1,22 @@
 """Pictures of every page for the documentation, light, dark and on a phone: `make pictures` keeps them."""
 
+import asyncio
 import os
 import re
+import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import HERE, Server
+from tests.browser.conftest import HERE, SCREENSHOTS, Server
 from tests.browser.porter import SERVER
 
 from playhead.tape.manifest import read_manifest
+from playhead.views.tui.run_source import RunSource
+from playhead.views.tui.tui_app import PlayheadApp
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +38,9 @@ def gallery(tmp_path_factory) -> dict:
     top = tmp_path_factory.mktemp("gallery")
     home = top / "home"
     home.mkdir()
-    started = [subprocess.Popen([sys.executable, str(HERE / "research_team.py"), str(home)])]
+    # In a folder of its own: pictures must not name the folders of this machine.
+    team = shutil.copy(HERE / "research_team.py", top)
+    started = [subprocess.Popen([sys.executable, team, str(home)], cwd=top)]
     for name, left_out in (("porter", ""), ("porter-quick", "3")):
         project = top / name
         for folder in ("src", "config"):
@@ -96,6 +103,33 @@ def test_every_page_is_pictured_and_fits_its_screen(tab, site, gallery, look):
             expect(page.locator(".file-head h2")).to_have_text("src/server.py")
         assert page.evaluate("document.documentElement.scrollWidth") <= LOOKS[look]["size"][0]
         shown.shot(f"docs/{name}-{look}")
+        if name == "run" and look == "dark":
+            page.get_by_role("tab", name="Why & context").click()
+            expect(page.locator(".causes li")).not_to_have_count(0)
+            shown.shot("docs/viewer-why")
+
+
+def test_the_terminal_ui_is_pictured_and_fits_its_screen(chromium, gallery):
+    async def drawn() -> str:
+        app = PlayheadApp(
+            RunSource(gallery["home"]), gallery["home"] / "runs" / gallery["research-team"]
+        )
+        async with app.run_test(size=(100, 30)) as pilot:
+            for _ in range(2):
+                await app.workers.wait_for_complete()
+                await pilot.pause()
+            await pilot.press("f")
+            await pilot.pause()
+            return app.export_screenshot(title="playhead ui")
+
+    # The loop of the browser runs in this thread.
+    with ThreadPoolExecutor(1) as thread:
+        picture = thread.submit(asyncio.run, drawn()).result(60)
+    assert "KeyError" in picture
+    page = chromium.new_page(viewport={"width": 1000, "height": 640})
+    page.set_content(f"<body style='margin:0'>{picture}</body>")
+    page.locator("svg").screenshot(path=str(SCREENSHOTS / "docs" / "terminal-ui.png"))
+    page.close()
 
 
 def test_the_documentation_has_every_picture_and_shows_it():

@@ -34,6 +34,7 @@ def test_an_answer_is_rendered_and_its_picture_shown(tab, server, team):
     expect(body.locator("strong", has_text="38 %")).to_be_visible()
     expect(body.locator("table td", has_text="640 ms")).to_be_visible()
     expect(body.locator("pre code")).to_contain_text("never the same twice")
+    expect(body.locator("pre code .s-comment").first).to_be_visible()
     picture = body.locator("img.picture")
     picture.scroll_into_view_if_needed()
     assert picture.evaluate("node => node.complete && node.naturalWidth") == 48
@@ -44,8 +45,10 @@ def test_causes_lead_from_an_answer_through_the_tool_to_the_question(tab, server
     page = tab(server.url).open(f"/run/{team}")
     row(page, "The cache is never hit").click()
     page.get_by_role("tab", name="Why & context").click()
-    chain = page.locator(".causes strong").all_inner_texts()
-    assert chain == ["claude-sonnet-5-5", "search_logs", "claude-sonnet-5-5", "research"]
+    # The pane shows the step before until the answer of the server is there: `expect` waits for it.
+    expect(page.locator(".causes strong")).to_have_text(
+        ["claude-sonnet-5-5", "search_logs", "claude-sonnet-5-5", "research"]
+    )
     page.locator(".causes button", has_text="search_logs").click()
     expect(page.locator(".row.selected")).to_contain_text("search_logs")
     expect(page.locator(".ws")).to_contain_text(["lane main/1"])
@@ -147,6 +150,24 @@ def test_output_is_shown_in_the_colours_of_a_terminal(tab, server):
         ["ansi-on-4", "back"],
         ["ansi-on-4", "<b>next"],
     ]
+
+
+def test_a_long_text_in_the_data_of_an_event_is_shown_with_its_lines(tab, server):
+    page = tab(server.url).open("/")
+    before, after = page.evaluate(
+        """async () => {
+          const { jsonTree } = await import("/static/jsontree.js");
+          const prompt = "You are careful.\\nSay \\"no\\" in C:\\\\new.\\n" + "word ".repeat(1000) + "end";
+          const tree = jsonTree({ prompt });
+          const seen = () => tree.querySelector(".json-text").textContent;
+          const before = seen();
+          tree.querySelector("button").click();
+          return [before, seen()];
+        }"""
+    )
+    assert before.startswith('"You are careful.\nSay \\"no\\" in C:\\\\new.\nword word')
+    assert before.endswith("…")
+    assert after.endswith('word end"')
 
 
 def test_a_step_has_an_address_of_its_own(tab, server, team):

@@ -45,7 +45,7 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "serve": ("watching.serve_commands:serve_command", "Serve the viewer and the HTTP API."),
     "token": ("sharing.token_commands:token_command", "Give other people access to the server."),
-    "share": ("sharing.token_commands:share_command", "Make a link to one run that expires."),
+    "share": ("sharing.token_commands:share_command", "Make a link to one run. The link expires."),
     "export": (
         "watching.export_command:command",
         "Export a run as a web page, a story, fixtures or one file.",
@@ -82,9 +82,10 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "seal": ("managing.care_commands:seal_command", "Compress finished runs."),
     "unseal": ("managing.care_commands:unseal_command", "Decompress a sealed run."),
-    "scrub": ("managing.scrub_command:command", "Take secrets out of a recorded run."),
+    "scrub": ("managing.scrub_command:command", "Remove secrets from a recorded run."),
     "tag": ("managing.annotate_commands:tag_command", "Add or remove tags of a run."),
     "note": ("managing.annotate_commands:note_command", "Attach a note to a run."),
+    "comment": ("managing.annotate_commands:comment_command", "Comment on a run, with your name."),
     "rename": ("managing.annotate_commands:rename_command", "Rename a run."),
     "keep": ("managing.annotate_commands:keep_command", "Protect a run from pruning."),
     "push": ("sharing.push_command:command", "Push runs into the shared store of the team."),
@@ -110,6 +111,14 @@ VERBS: dict[str, tuple[str, str]] = {
         "managing.care_commands:completion_command",
         "Print the tab completion script of your shell.",
     ),
+}
+
+
+# Names of click's types that a user need not know.
+_CLICK_WORDS = {
+    "is not a valid float range": "is not a number",
+    "is not a valid integer range": "is not a whole number",
+    "is not a valid integer": "is not a whole number",
 }
 
 
@@ -187,8 +196,10 @@ def main() -> None:
     except click.Abort:
         code = 130
     except click.ClickException as error:
-        error.show()
-        code = error.exit_code
+        if type(error).__name__ == "NoArgsIsHelpError":  # click 8.1 does not have this class
+            click.echo(error.format_message(), err=True)
+            sys.exit(error.exit_code)
+        code = _complain(_in_words(error), error.exit_code)
     except PlayheadError as error:
         code = _complain(str(error), error.exit_code)
     except KeyboardInterrupt:
@@ -197,6 +208,17 @@ def main() -> None:
         where = f": {error.filename}" if error.filename else ""
         code = _complain(f"{error.strerror or error}{where}", 1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _in_words(error: click.ClickException) -> str:
+    """Return a mistake on the command line in the words of our own errors, with the usage of the command."""
+    message = error.format_message()
+    for click_says, we_say in _CLICK_WORDS.items():
+        message = message.replace(click_says, we_say)
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return message
+    return f"{message}\n{context.get_usage()}\n`{context.command_path} --help` explains it."
 
 
 def _complain(message: str, code: int) -> int:

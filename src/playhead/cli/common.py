@@ -123,26 +123,26 @@ def filter_options(function: F) -> F:
 
     @functools.wraps(function)
     def command(**given: Any) -> Any:
-        told = {name: given.pop(name) for name in _NAMES}
-        return function(wanted=_wanted(told, given.get("store")), **given)
+        common = {name: given.pop(name) for name in _NAMES}
+        return function(wanted=_wanted(common, given.get("store")), **given)
 
     for option in reversed(_OPTIONS):
         command = option(command)
     return command  # type: ignore[return-value]  # the same signature, but for `wanted`
 
 
-def _wanted(told: dict[str, Any], store: Path | None) -> dict[str, Any]:
-    everywhere = told["everything"] or store is not None
-    since = told["since"]
+def _wanted(given: dict[str, Any], store: Path | None) -> dict[str, Any]:
+    everywhere = given["everything"] or store is not None
+    since = given["since"]
     return {
         "project": None if everywhere else str(project_of(Path.cwd())),
-        "statuses": frozenset(told["status"]),
-        "models": told["model"],
-        "tools": told["tool"],
-        "tags": tuple(tag_of(one) for one in told["tag"]),
-        "name": told["name"],
+        "statuses": frozenset(given["status"]),
+        "models": given["model"],
+        "tools": given["tool"],
+        "tags": tuple(tag_of(one) for one in given["tag"]),
+        "name": given["name"],
         "since_ns": None if since is None else clock.wall_ns() - int(since * 1e9),
-        "replays": told["replays"],
+        "replays": given["replays"],
     }
 
 

@@ -6,13 +6,15 @@ Without a RUN every verb takes the newest run of this project.
 from __future__ import annotations
 
 import atexit
+import contextlib
+import json
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -26,9 +28,14 @@ from playhead.tape.layout import BUNDLE_SUFFIX, SINGLE_SUFFIX
 from playhead.views.text import words
 from playhead.views.text.safe import one_line
 
+if TYPE_CHECKING:
+    from playhead.library.catalogue import Entry
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST_COMPLETIONS = 50
+_LAST_IMPORT = "last-import.json"
+_WORD = re.compile(r"[\w.@+-]+")
 
 
 def run_argument(function: F) -> F:
@@ -66,24 +73,56 @@ def find_run(store: Path | None, asked: str) -> Path:
         try:
             return stores.find_run(home, asked)
         except RunNotFound:
-            newest = _newest_of_name(home, _project(store), asked)
-            if newest is None:
-                raise
-            return newest
+            project = _project(store)
+            newest = _newest_of_name(home, project, asked)
+            if newest is not None:
+                return newest
+            if project is not None and (other := _run_of_another_project(home, asked)):
+                raise RunNotFound(
+                    f"No run of this project is named {asked!r}. The newest run of that name in another "
+                    f"project is {other}: use this id.",
+                    asked=asked,
+                    candidates=[other],
+                ) from None
+            raise
     from playhead.library.catalogue import Filter, Library  # an id is found without the catalogue
 
     project = _project(store)
     # `last` never means a replay.
     entries = Library(home).entries(Filter(project=project, replays=False))
-    ids = [entry.id for entry in islice(entries, int(last.group(1) or 0) + 1)]
+    count = int(last.group(1) or 0) + 1
+    ids = _by_arrival(home, project, list(islice(entries, count)))[:count]
     if not ids and project is not None and (elsewhere := stores.run_ids(home)):
         raise RunNotFound(
-            f"This project has no recorded runs. {home} holds {len(elsewhere)} of other projects: "
+            f"This project has no recorded runs. {home} has {len(elsewhere)} of other projects: "
             "`playhead list --all` shows them.",
             asked=asked,
             candidates=elsewhere[:5],
         )
     return stores.find_run(home, asked, among=ids)
+
+
+def note_import(home: Path, runs: Sequence[str], now_ns: int) -> None:
+    """Remember which runs were imported last: `last` means the newest of them, although others started later."""
+    if runs:
+        with contextlib.suppress(OSError):  # only a convenience is lost
+            (home / _LAST_IMPORT).write_text(json.dumps({"at_ns": now_ns, "runs": list(runs)}))
+
+
+def _by_arrival(home: Path, project: str | None, newest: Sequence[Entry]) -> list[str]:
+    """Return the ids of these runs and of those of the last import, by the time when they came into the store."""
+    from playhead.library.catalogue import entry_at
+
+    try:
+        said = json.loads((home / _LAST_IMPORT).read_bytes())
+        at_ns, names = int(said["at_ns"]), [str(one) for one in said["runs"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return [entry.id for entry in newest]
+    there = [entry_at(path) for name in names if (path := stores.run_path(home, name)).is_dir()]
+    imported = [one for one in there if project in (None, one.manifest.project)]
+    found = {entry.id: (entry.manifest.started_ns, 0) for entry in newest}
+    found |= {entry.id: (at_ns, entry.manifest.started_ns) for entry in imported}
+    return sorted(found, key=lambda one: found[one], reverse=True)
 
 
 def _project(store: Path | None) -> str | None:
@@ -95,15 +134,26 @@ def _newest_of_name(home: Path, project: str | None, name: str) -> Path | None:
     """The newest run of this name, and a line on stderr if there are several."""
     from playhead.library.catalogue import Filter, Library
 
-    # Square brackets: a name may contain wildcards of its own.
-    exactly = re.sub(r"([*?[])", r"[\1]", name)
-    found = list(Library(home).entries(Filter(project=project, name=exactly, replays=False)))
+    wanted = Filter(project=project, name=_literally(name), replays=False)
+    found = list(Library(home).entries(wanted))
     if len(found) > 1:
         click.echo(
             f"playhead: {len(found)} runs are named {one_line(name, 60)}; this is the newest, {found[0].id}.",
             err=True,
         )
     return found[0].path if found else None
+
+
+def _run_of_another_project(home: Path, name: str) -> str | None:
+    from playhead.library.catalogue import Filter, Library
+
+    found = Library(home).entries(Filter(name=_literally(name), replays=False))
+    return next((entry.id for entry in found), None)
+
+
+def _literally(name: str) -> str:
+    """Escape wildcards with square brackets: a name may contain some of its own."""
+    return re.sub(r"([*?[])", r"[\1]", name)
 
 
 def find_run_anywhere(store: Path | None, asked: str, *, whole: bool = True) -> Path:
@@ -151,7 +201,7 @@ def find_tape(store: Path | None, asked: str, *, whole: bool = True) -> Path:
 
 
 def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Tab completion of RUN: `last` and matching ids, with a description for shells that show one."""
+    """Tab completion of RUN: `last`, matching names and ids, with a description for shells that show one."""
     return list(islice(_candidates(ctx.params.get("store"), incomplete), _MOST_COMPLETIONS))
 
 
@@ -163,7 +213,13 @@ def _candidates(store: Any, begun: str) -> Iterator[CompletionItem]:
     now = clock.wall_ns()
     try:
         home = home_of(Path(store) if store else None)
+        names: set[str] = set()
         for entry in Library(home).entries(Filter()):
+            name = entry.manifest.name
+            # Only names that a shell takes as one word.
+            if begun and name.startswith(begun) and _WORD.fullmatch(name) and name not in names:
+                names.add(name)
+                yield CompletionItem(name, help="the newest run of this name")
             if entry.id.startswith(begun):
                 age = words.age(entry.manifest.started_ns, now)
                 said = f"{entry.manifest.name}, {entry.status}, {age} ago"

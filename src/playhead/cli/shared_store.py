@@ -41,7 +41,7 @@ def one_remote_run(remote: ObjectFolder, asked: str) -> str:
             candidates=found,
         )
     raise RunNotFound(
-        f"{remote.url} has no run {asked!r}. `playhead list --remote` shows what is there.",
+        f"{remote.url} has no run {asked!r}. `playhead list --remote` lists its runs.",
         asked=asked,
     )
 

@@ -31,6 +31,7 @@ from playhead.tape.blobs import SPILLED
 from playhead.tape.first_call import starts_agent
 from playhead.tape.manifest import status_of
 from playhead.tape.reader import Tape, collector_paused
+from playhead.tape.reading.file_losses import FileLosses
 from playhead.tape.reading.partial_run import FIRST_BLOBS, spilled_bytes
 from playhead.transcripts.transcript_events import RESULT
 
@@ -105,6 +106,7 @@ class _Draft:
         self.last_stderr_line = ""
         self.lost = 0
         self.file_events = 0
+        self.file_losses = FileLosses()
 
     def add(self, event: Event, place: int | None = None) -> None:
         """Add an event. `place` is its position on the tape; None: after all events so far."""
@@ -143,7 +145,7 @@ class _Draft:
         elif event.kind == events.RUN_START:
             self._begin(placed)
         elif event.kind == events.FILES:
-            self.file_events += 1
+            self.file_events += self.file_losses.add(event)
         elif events.kind_of(event.kind).in_story:
             if event.kind == events.GAP:
                 self.lost += whole_number(data_of(event).get("lost"))
@@ -239,6 +241,7 @@ class _Draft:
             whole=self.whole,
             damage=(*(str(one) for one in tape.damage), *self.damage),
             file_events=self.file_events,
+            lost_file_changes=self.file_losses.count,
         )
 
     def _status(self, tape: Tape) -> Status:

@@ -29,12 +29,12 @@ def with_derived_tools(items: Mapping[str, Item]) -> dict[str, Item]:
     found = dict(_derived(models, calls, first_number=len(calls) + 1))
     if not found:
         return dict(items)
-    told: dict[str, Item] = {}
+    by_id: dict[str, Item] = {}
     owners = {ref: made for ref, made in found.items() if made}
     for ref, item in items.items():
-        told[ref] = _below_its_tool(item, owners)
-        told.update({made.ref: made for made in owners.get(ref, ())})
-    return told
+        by_id[ref] = _below_its_tool(item, owners)
+        by_id.update({made.ref: made for made in owners.get(ref, ())})
+    return by_id
 
 
 def _derived(

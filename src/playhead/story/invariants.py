@@ -50,7 +50,7 @@ class Broken:
 
     def __str__(self) -> str:
         place = f" at call #{self.call}" if self.call is not None else ""
-        return f"{self.what}: {self.limit} asked, {self.found} found{place}"
+        return f"{self.what}: expected {self.limit}, found {self.found}{place}"
 
 
 def check(story: Story, original: Story, invariants: Invariants) -> list[Broken]:
@@ -170,7 +170,7 @@ def _in_order(story: Story, _: Story, rules: Invariants) -> Iterator[Broken]:
         yield Broken(
             what="in_order",
             limit=" → ".join(rules.in_order),
-            found=f"no {rules.in_order[place]} in time, of {_listed([one.name for one in calls])}",
+            found=f"{_listed([one.name for one in calls])} (no {rules.in_order[place]} in this order)",
             call=last,
         )
 
@@ -181,7 +181,7 @@ def _must_say(story: Story, _: Story, rules: Invariants) -> Iterator[Broken]:
     uttered = list(_uttered(story))
     for wanted in rules.must_say:
         if not any(wanted in text for text, _ in uttered):
-            yield Broken(what="must_say", limit=repr(wanted), found="nothing")
+            yield Broken(what="must_say", limit=repr(wanted), found="no such text")
 
 
 def _must_not_say(story: Story, _: Story, rules: Invariants) -> Iterator[Broken]:

@@ -194,6 +194,8 @@ class Story:
     damage: tuple[str, ...] = ()
     # Events about changed files: 0 means that the history of the workspace has nothing to show.
     file_events: int = 0
+    # Changes of files that are not on the tape.
+    lost_file_changes: int = 0
     # False: this is the beginning of a longer tape. Calls that are open here are not in flight.
     whole: bool = True
 

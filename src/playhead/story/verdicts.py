@@ -168,19 +168,19 @@ class Results:
     @property
     def facts(self) -> list[str]:
         """Sentences for people: the pass rate of repeated replays, money, and what is missing."""
-        told: list[str] = []
+        lines: list[str] = []
         found = self.pass_rate
         wanted = self.min_pass_rate
         if found is not None and (wanted is not None or found.replays > len(self.cases)):
-            asked = "" if wanted is None else f"; at least {wanted:.1%} asked"
-            told.append(f"{found}{asked}")
+            asked = "" if wanted is None else f"; expected at least {wanted:.1%}"
+            lines.append(f"{found}{asked}")
         if self.spent_usd:
-            told.append(f"live calls cost ${self.spent_usd:.4f}")
+            lines.append(f"live calls cost ${self.spent_usd:.4f}")
         if self.stopped:
-            told.append(self.stopped)
+            lines.append(self.stopped)
         if self.missing:
-            told.append(f"no report of shard {', '.join(self.missing)}")
-        return told
+            lines.append(f"no report of shard {', '.join(self.missing)}")
+        return lines
 
     @property
     def failing(self) -> list[Case]:

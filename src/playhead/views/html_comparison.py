@@ -17,6 +17,8 @@ _AROUND = 3
 # Only the beginning of very long texts: a page must open.
 _MOST_TEXT = 20_000
 _MOST_LINES = 400
+# The texts of a step, by the names of its members, with their headings.
+_TITLES = {"asked": "request", "answered": "response"}
 _LOOKS = {"same": ("div", " "), "gone": ("del", "−"), "new": ("ins", "+")}
 
 
@@ -67,10 +69,8 @@ def _unchanged(lines: Sequence[str], *, first: bool, last: bool) -> str:
 
 def _line(kind: str, line: str) -> str:
     tag, sign = _LOOKS[kind]
-    told = text(line) or " "
-    return (
-        f'<{tag} class="diff-line"><span class="diff-sign">{sign}</span><span>{told}</span></{tag}>'
-    )
+    shown = text(line) or " "
+    return f'<{tag} class="diff-line"><span class="diff-sign">{sign}</span><span>{shown}</span></{tag}>'
 
 
 _SIGNS: dict[Kind, tuple[str, str]] = {
@@ -117,8 +117,8 @@ def _figures(comparison: Comparison) -> Iterator[list[str]]:
         yield [_quiet("last answers alike"), "", "", f"{comparison.result_similarity:.0%}"]
 
 
-def _quiet(told: str) -> str:
-    return f'<span class="quiet">{text(told)}</span>'
+def _quiet(shown: str) -> str:
+    return f'<span class="quiet">{text(shown)}</span>'
 
 
 def _bar(comparison: Comparison) -> str:
@@ -126,7 +126,7 @@ def _bar(comparison: Comparison) -> str:
         return ""
     return (
         '<div class="aligned-bar">'
-        '<label><input type="checkbox" id="only" autocomplete="off">only what differs</label>'
+        '<label><input type="checkbox" id="only" autocomplete="off">only differences</label>'
         f'<a class="primary" href="#step-{comparison.first_difference + 1}">First difference</a></div>'
     )
 
@@ -160,8 +160,8 @@ def _whole(step: Step) -> str:
     left, right = step.left, step.right
     if left is not None and right is not None:
         changed = [
-            f"<h3>{name}</h3>{differences(before, after)}"
-            for name in ("name", "asked", "answered")
+            f"<h3>{title}</h3>{differences(before, after)}"
+            for name, title in {"name": "name", **_TITLES}.items()
             if (before := getattr(left, name)) != (after := getattr(right, name))
         ]
         return "".join(changed) or _texts(left, _GLIMPSE)
@@ -171,7 +171,7 @@ def _whole(step: Step) -> str:
 
 def _texts(side: Side, most: int) -> str:
     return "".join(
-        f"<h3>{name}</h3><pre>{text(told[:most])}{'…' if len(told) > most else ''}</pre>"
-        for name in ("asked", "answered")
-        if (told := getattr(side, name))
+        f"<h3>{title}</h3><pre>{text(value[:most])}{'…' if len(value) > most else ''}</pre>"
+        for name, title in _TITLES.items()
+        if (value := getattr(side, name))
     )

@@ -58,9 +58,9 @@ def text(taped: object) -> str:
     return escape(clean(str(taped)), quote=True)
 
 
-def head(title: str, *told: str) -> str:
+def head(title: str, *parts: str) -> str:
     """Return the head of a page. All arguments are HTML already."""
-    return f'<div class="page-head"><h1>{title}</h1>{"".join(told)}</div>'
+    return f'<div class="page-head"><h1>{title}</h1>{"".join(parts)}</div>'
 
 
 def table(look: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -132,7 +132,7 @@ def _body(results: Results) -> Iterator[str]:
         *(f"<p>{text(fact)}</p>" for fact in results.facts),
     )
     if results.failing:
-        yield "<h2>What does not hold</h2>"
+        yield "<h2>Tapes that did not pass</h2>"
         yield from (_failing(case) for case in results.failing)
     yield "<h2>All</h2>"
     yield table("run-table batch-table", _HEADINGS, (_row(case) for case in results.cases))
@@ -168,11 +168,11 @@ def _look(case: Case) -> str:
 def _failing(case: Case) -> str:
     bad = [one for one in case.verdicts if one.outcome != "passed"]
     summary = f'{_look(case)}<strong>{text(case.name)}</strong><span class="quiet">{text(case.tape)}</span>'
-    told = "".join(_told(one, len(case.verdicts)) for one in bad)
-    return fold(summary, told, look="divergence", opened=True)
+    rows = "".join(_verdict_row(one, len(case.verdicts)) for one in bad)
+    return fold(summary, rows, look="divergence", opened=True)
 
 
-def _told(verdict: Verdict, rounds: int) -> str:
+def _verdict_row(verdict: Verdict, rounds: int) -> str:
     heading = f'<p class="quiet">round {verdict.round} of {rounds}</p>' if rounds > 1 else ""
     reasons = "".join(f"<li>{text(one)}</li>" for one in verdict.why)
     more = ""

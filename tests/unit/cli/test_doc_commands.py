@@ -1,7 +1,8 @@
 """Every command on our pages: its verb and options exist, and what only reads or marks runs is executed.
 
-Commands that run an agent (record, replay, batch, fork) are executed by the round trips of their pages: see
-`test_newcomer.py`, `test_system_pages.py` and `test_doc_examples.py`.
+Commands that run an agent again (replay, fork, batch) get `--dry-run` here: they find the run, the files and the
+steps that they name, and start nothing. `test_newcomer.py`, `test_system_pages.py` and `test_doc_examples.py` run
+agents.
 """
 
 import re
@@ -23,13 +24,19 @@ OTHER = re.compile(r"\s+#\s.*$|\s{2,}(?!playhead ).*$")
 # Verbs that run no agent, and end.
 READING = {
     *("config", "diff", "events", "export", "list", "play", "search", "show", "stats"),
-    "verify",
+    *("completion", "sql", "verify"),
 }
-CHANGING = {"clean", "keep", "note", "prune", "reindex", "rename", "rm", "seal", "tag"}
+CHANGING = {
+    *("accept", "clean", "keep", "note", "promote", "prune", "reindex", "rename", "rm", "scrub"),
+    *("seal", "share", "tag", "token", "unseal"),
+}
+RUNNING = {"batch", "fork", "replay"}
 RUNS = ("20261114-071105-aaaa", "20261114-081105-bbbb", "20261115-071105-k3f9")
 # Needs a shared store, another program, a run of another page, or a package that is optional.
 NOT_HERE = re.compile(
-    r"--remote|--follow|--parquet|--sign|/mnt/|\bfix\b|tests/tapes/|--at |-0?712\b"
+    r"--remote|--follow|--parquet|--sign|/mnt/|\bfix\b|tests/tapes/|--at |-0?712\b|-szhw"
+    # Needs reports of shards, a cluster, promoted tests, a date, a server, a token.
+    r"|batch merge|--on |batch tests/|since:|share last$|share last --expires 1d$|token revoke"
 )
 
 
@@ -143,6 +150,12 @@ def executed(verbs: set[str]) -> list[list[str]]:
     return [[names.get(word, word) for word in words] for words in found if words[0] in verbs]
 
 
+def dry(words: list[str]) -> list[str]:
+    """The same command, but it only says what it would run."""
+    at = words.index("--") if "--" in words else len(words)
+    return [*words[:at], "--dry-run", *words[at:]]
+
+
 def failed(ended) -> str | None:
     is_fine = ended.code in (0, None) and "Traceback" not in ended.err
     return None if is_fine else f"exit {ended.code}: {ended.err}"
@@ -161,4 +174,14 @@ def test_commands_that_change_the_library_succeed(playhead, library):
         asks = words[0] in ("rm", "clean", "prune") and not {"--yes", "--dry-run"} & {*words}
         found[shlex.join(words)] = failed(playhead(*words, *(["--yes"] if asks else [])))
     assert len(found) > 10
+    assert {words: why for words, why in found.items() if why} == {}
+
+
+def test_commands_that_run_an_agent_find_what_they_name(playhead, library, here):
+    for name in ("system.txt", "prompts/new.txt"):
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).write_text("Be brief.")
+    playhead("tag", RUNS[1], "env=ci", "golden=true")
+    found = {shlex.join(words): failed(playhead(*dry(words))) for words in executed(RUNNING)}
+    assert len(found) > 15
     assert {words: why for words, why in found.items() if why} == {}

@@ -40,7 +40,7 @@ def test_a_run_is_named_by_its_folder(three, store, playhead):
         ("aa", "beginning of 2 runs"),
         ("last~3", "There is no run 'last~3'"),
         ("ccc", "No run is called 'ccc'"),
-        ("./nowhere", "holds no run"),
+        ("./nowhere", "There is no file or folder ./nowhere."),
     ],
 )
 def test_a_name_that_is_no_run_is_a_usage_error(three, store, playhead, asked, said):
@@ -51,12 +51,39 @@ def test_a_name_that_is_no_run_is_a_usage_error(three, store, playhead, asked, s
     assert len(ended.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["show", "--bogus"], "No such option '--bogus'."),
+        (["play", "--speed", "x"], "Invalid value for '--speed': 'x' is not a number."),
+        (["list", "-n", "x"], "Invalid value for '--limit' / '-n': 'x' is not a whole number."),
+        (["recrod"], "No such command 'recrod'. Did you mean 'record'?"),
+    ],
+)
+def test_a_mistake_on_the_command_line_has_the_style_of_every_error(playhead, words, said):
+    ended = playhead(*words)
+    assert ended.code == 2
+    first, usage, more = ended.err.splitlines()
+    assert first == f"playhead: {said}"
+    assert usage.startswith("Usage: ")
+    assert more.endswith("--help` explains it.")
+
+
+def test_diff_without_runs_compares_the_last_two(three, store, playhead):
+    out = playhead("diff", "--store", store).out
+    assert "aab-2" in out
+    assert "bbb-3" in out
+    itself = playhead("diff", "bbb-3", "--store", store)
+    assert itself.code == 2
+    assert "Both are run bbb-3." in itself.err
+
+
 def test_last_is_this_projects_and_says_where_others_are(forge, here, store, playhead, monkeypatch):
     monkeypatch.setenv("PLAYHEAD_HOME", str(store))
     forge("theirs", project="/srv/other").end()
     ended = playhead("show", "last")
     assert ended.code == 2
-    assert "holds 1 of other projects" in ended.err
+    assert "has 1 of other projects" in ended.err
     forge("ours", project=str(here), started=clock.wall_ns() - 9 * DAY).end()
     assert "ours" in playhead("show", "last").out
 
@@ -134,6 +161,16 @@ def test_a_list_as_json_loads_neither_rich_nor_the_model(forge, store):
     loaded = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
     assert "playhead.library.catalogue" in loaded
     assert loaded & {"rich.console", "rich.text", "playhead.story", "genai_prices"} == set()
+
+
+@pytest.mark.parametrize("group", [[], ["session"], ["token"]])
+def test_a_group_without_a_command_prints_its_help_alone(playhead, group):
+    ended = playhead(*group)
+    assert ended.code == 2
+    first, *_ = ended.err.splitlines()
+    assert first.startswith("Usage: ")
+    assert first.endswith(" ".join([*group, "[OPTIONS] COMMAND [ARGS]..."]))
+    assert "explains it" not in ended.err
 
 
 def test_an_error_is_told_whichever_verbs_were_imported_before(playhead):

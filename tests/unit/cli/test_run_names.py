@@ -4,7 +4,11 @@ import json
 import subprocess
 import sys
 
+import click
 import pytest
+
+from playhead.cli.run_names import note_import
+from playhead.cli.watching.show_command import command
 
 
 @pytest.fixture
@@ -42,6 +46,25 @@ def test_a_name_means_the_newest_run_of_that_name_and_says_that_there_are_severa
     assert alone.err == ""
 
 
+def test_the_last_run_is_what_was_just_imported(three, forge, store, playhead):
+    for day, name in ((1, "older"), (2, "newer")):
+        forge(f"2025010{day}-000000-dddd", name=name, started=day * 10**15).end()
+    note_import(store, ["20250101-000000-dddd", "20250102-000000-dddd"], 1_900_000_000_000_000_000)
+    for asked, name in (("last", "newer"), ("last~1", "older"), ("last~2", "other.py")):
+        assert name in playhead("show", asked, "-s", store).out
+    playhead("rm", "last", "--yes", "-s", store)
+    assert "older" in playhead("show", "-s", store).out
+
+
+def test_names_and_ids_are_completed(three, store, monkeypatch):
+    context = click.Context(command)
+    context.params["store"] = str(store)
+    (run,) = [one for one in command.params if one.name == "run"]
+    assert [one.value for one in run.shell_complete(context, "sim")] == ["simple.py"]
+    ids = [one.value for one in run.shell_complete(context, "202611")]
+    assert ids == ["20261103-000000-cccc", "20261102-000000-bbbb", "20261101-000000-aaaa"]
+
+
 def test_a_name_with_wildcards_means_itself(forge, store, playhead):
     forge("20261101-000000-aaaa", name="fix [a*]").end()
     forge("20261102-000000-bbbb", name="fix a").end()
@@ -53,6 +76,24 @@ def test_an_unknown_name_is_a_usage_error(three, store, playhead):
     ended = playhead("show", "nothing.py", "--store", store)
     assert ended.code == 2
     assert "nothing.py" in ended.err
+
+
+def test_a_name_of_another_project_is_reported_with_the_id_of_its_run(
+    three, store, playhead, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("PLAYHEAD_HOME", str(store))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ended = playhead("show", "simple.py")
+    assert ended.code == 2
+    assert "No run of this project is named 'simple.py'." in ended.err
+    assert "20261102-000000-bbbb" in ended.err
+
+
+@pytest.mark.parametrize("verb", ["rename last better", "keep last", "keep last --undo"])
+def test_small_changes_are_printed_as_json(three, store, playhead, verb):
+    answer = json.loads(playhead(*verb.split(), "--json", "--store", store).out)
+    assert answer["id"] == "20261103-000000-cccc"
 
 
 @pytest.mark.parametrize("verb", ["replay", "fork --at 1", "chaos"])

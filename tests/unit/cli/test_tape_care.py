@@ -24,7 +24,7 @@ def spoil(tape, line=3):
 def test_a_whole_tape_is_said_to_be_whole(tape, store, playhead):
     ended = playhead("verify", "last", "--store", store)
     assert ended.code == 0
-    assert ended.out == f"✓ 20261115-071105-k3f9  whole: {tape.seq} events, 1 segment\n"
+    assert ended.out == f"✓ 20261115-071105-k3f9  intact: {tape.seq} events, 1 segment\n"
 
 
 def test_an_edited_line_is_named_by_segment_and_line(tape, store, playhead):

@@ -76,6 +76,7 @@ class BatchRequest:
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
+    metavar="N",
     help="Number of parallel replays. Default: the number of cores, or of the cluster's slots.",
 )
 @click.option(
@@ -85,7 +86,11 @@ class BatchRequest:
     help="Replay only part i of n, to share the work between machines.",
 )
 @click.option(
-    "--repeat", type=click.IntRange(min=1), default=1, help="Replay each tape this many times."
+    "--repeat",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=1,
+    help="Replay each tape this many times.",
 )
 @click.option(
     "--allow-unproven", is_flag=True, help="Count replays without a fence (--unfenced) as passed."

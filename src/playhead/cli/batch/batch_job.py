@@ -188,7 +188,7 @@ def _figures(story: Story, steps: int, similarity: float | None) -> dict[str, fl
 def _why(outcome: Outcome, report: dict[str, Any], broken: list[Broken]) -> tuple[str, ...]:
     reasons = [str(one) for one in broken]
     if outcome == "diverged" and report.get("verdict") == "unproven":
-        reasons.append("unproven: no fence kept the replay from the world (--allow-unproven)")
+        reasons.append("unproven: the replay ran without a fence (--allow-unproven)")
     elif outcome == "diverged":
         found = [one for one in report.get("divergences") or () if isinstance(one, dict)]
         reasons += [_divergence(one) for one in found[:_MOST_REASONS]]

@@ -114,22 +114,22 @@ def write_reports(
             file.write(step_summary(results))
 
 
-def invariants_from(settings: Settings, told: Mapping[str, Any]) -> Invariants:
+def invariants_from(settings: Settings, options: Mapping[str, Any]) -> Invariants:
     """Invariants of `[batch.invariants]`, overridden or extended by those of the command line."""
     section = settings.sections.get("batch", {})
     written = section.get("invariants", {})
     if not isinstance(written, dict):
         raise ConfigError(f"{settings.source}: batch.invariants is not a table.")
     rules = _configured(written, settings)
-    order = tuple(one.strip() for one in (told.get("in_order") or "").split(",") if one.strip())
+    order = tuple(one.strip() for one in (options.get("in_order") or "").split(",") if one.strip())
     changes: dict[str, Any] = {"in_order": order} if order else {}
     for name in _SCALARS:
-        value = told.get(name)
+        value = options.get(name)
         # 0 is a limit, though it equals False.
         if value is not None and value is not False:
             changes[name] = value
     for name in _LISTS:
-        changes[name] = (*getattr(rules, name), *told.get(name, ()))
+        changes[name] = (*getattr(rules, name), *options.get(name, ()))
     return replace(rules, **changes)
 
 

@@ -2,6 +2,10 @@
 
 Knows the members that cross the network, all of them plain JSON; not Dask or Ray. A job may run twice, because engines
 repeat the jobs of a worker that died: a verdict has the same key both times, and the batch counts it once.
+
+A worker of an engine has threads, so it must not be forked. Each of its threads therefore starts one subprocess without
+threads, which imports everything once and forks a child for each job. Starting Python for each job would take half a
+second.
 """
 
 from __future__ import annotations
@@ -9,10 +13,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import closing
+import tempfile
+import threading
+import weakref
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from playhead import config
 from playhead._version import __version__
@@ -52,20 +59,68 @@ def members_of(job: Job, limit_s: float) -> dict[str, Any]:
 
 
 def run_on_worker(members: dict[str, Any]) -> dict[str, Any]:
-    """The verdict as JSON. In a fresh process: an engine's worker has threads, and must not be forked."""
-    done = subprocess.run(
-        [sys.executable, "-m", "playhead.cli.batch.engine_job"],
-        input=json.dumps(members).encode(),
-        capture_output=True,
-        check=False,
-    )
-    try:
-        found: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        said = done.stderr.decode("utf-8", "replace")[-_MOST_SAID:]
-        why = f"the worker gave no verdict (exit code {done.returncode})"
-        return failed(members, why, said).as_json()
-    return found
+    """Return the verdict as JSON. The subprocess of this thread stays for the next job."""
+    server: _JobServer | None = getattr(_servers, "own", None)
+    if server is None or not server.is_alive():
+        server = _servers.own = _JobServer()
+    found = server.verdict(members)
+    if found is not None:
+        return found
+    _servers.own = None
+    code, said = server.end()
+    return failed(members, f"the worker gave no verdict (exit code {code})", said).as_json()
+
+
+class _JobServer:
+    """The subprocess that runs the jobs of one thread, one after the other. It ends when its stdin is closed, so it
+    does not outlive the worker.
+    """
+
+    def __init__(self) -> None:
+        # A file: a pipe that is not read would block the subprocess when it is full.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed by `_close`
+        argv = [sys.executable, "-m", "playhead.cli.batch.engine_job"]
+        self._process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+        )
+        # Also when the thread or the worker ends.
+        self._close = weakref.finalize(self, _close, self._process, self._errors)
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def verdict(self, members: dict[str, Any]) -> dict[str, Any] | None:
+        """Run a job. None: the subprocess ended without a verdict."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        try:
+            if stdin is None or stdout is None:
+                return None
+            stdin.write(json.dumps(members).encode() + b"\n")
+            stdin.flush()
+            found: dict[str, Any] = json.loads(stdout.readline())
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def end(self) -> tuple[int, str]:
+        """Kill the subprocess. Return its exit code and the end of its stderr."""
+        self._process.kill()
+        self._process.wait()
+        self._errors.seek(0)
+        said = self._errors.read().decode("utf-8", "replace")[-_MOST_SAID:]
+        self._close()
+        return self._process.returncode, said
+
+
+def _close(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+    """Close the pipes. The subprocess then ends: it reads the end of its stdin."""
+    with suppress(OSError):
+        process.communicate()
+    errors.close()
+
+
+# Has one member, `own`: the subprocess of this thread.
+_servers = threading.local()
 
 
 def failed(members: dict[str, Any], why: str, said: str = "") -> Verdict:
@@ -122,12 +177,15 @@ def _tape_of(members: dict[str, Any]) -> Path:
 
 
 def main() -> None:
-    members = json.load(sys.stdin)
-    try:
-        verdict = _replayed(members)
-    except PlayheadError as error:
-        verdict = failed(members, str(error))
-    json.dump(verdict.as_json(), sys.stdout)
+    """Read jobs from stdin, one JSON object per line, and write their verdicts to stdout."""
+    for line in sys.stdin.buffer:
+        members = json.loads(line)
+        try:
+            verdict = _replayed(members)
+        except PlayheadError as error:
+            verdict = failed(members, str(error))
+        sys.stdout.write(json.dumps(verdict.as_json()) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -25,12 +25,13 @@ def apply_fork(files: ForkedFiles, run: Path, *, ask: bool) -> None:
         click.echo(f".git: {repository:,} files", err=True)
     if files.keeps_git:
         click.echo(
-            "The repository (.git) stays as it is: it was used since the recording.", err=True
+            "The repository (.git) is not changed, because it was used since the recording.",
+            err=True,
         )
     if files.conflicts:
         named = ", ".join(one_line(shown(one), 60) for one in files.conflicts[:5])
         click.echo(
-            f"Left as they are, because they were also edited since the recording: {named}.",
+            f"Not changed, because they were edited since the recording: {named}.",
             err=True,
         )
     if not files.changes:

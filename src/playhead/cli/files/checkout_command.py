@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from playhead.cli.files.in_place import (
     print_missing,
 )
 from playhead.cli.run_names import run_argument
+from playhead.errors import RunNotFound, UsageError
 from playhead.story.files.file_steps import moment_after
 from playhead.workspace.history import reader_of
 from playhead.workspace.restore import Read, restore_tree
@@ -26,7 +28,7 @@ from playhead.workspace.tree_listing import Change, Tree, between
 @run_argument
 @click.option("--at", type=click.IntRange(min=0), metavar="N", help="The step. Default: the last.")
 @click.option("--in-place", is_flag=True, help="Change the project folder itself; can be undone.")
-@click.option("--undo", metavar="TREE", help="Undo --in-place: the name that it printed.")
+@click.option("--undo", metavar="TREE", help="Undo --in-place. TREE is the name that it printed.")
 @store_option
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 def command(
@@ -45,12 +47,19 @@ def command(
     playhead checkout last --at 12               into ./RUN-at-12
     playhead checkout last --at 12 --in-place    in the project folder itself
 
-    Bytes, modes, times, symbolic links, empty folders and .git come back. --in-place stores the files
-    that are there first, and prints how to undo it.
+    Restores bytes, modes, times, symbolic links, empty folders and .git. --in-place first stores the current
+    files, and prints how to undo it.
     """
     if in_place and folder is not None:
         raise click.UsageError("--in-place restores the run's own folder; leave DIR out.")
-    found = open_file_run(store, run)
+    try:
+        found = open_file_run(store, run)
+    except RunNotFound as error:
+        if folder is None and os.sep in run:
+            raise UsageError(
+                f"{error} To restore files into a new folder, name the run first: `playhead checkout last {run}`."
+            ) from None
+        raise
     root = next(one.root for one in found.history.starts if one.tree)
     if undo is not None:
         kept_root, stored = kept_tree(found.home, undo)
@@ -61,7 +70,7 @@ def command(
     tree = found.history.at(moment)
     step = found.story.totals.calls if at is None else at
     if in_place:
-        _restore_in_place(found, root, tree, found.history.content, f"at step {step}")
+        _restore_in_place(found, root, tree, found.history.content, f"now as after step {step}")
         return
     target = folder or Path(f"{found.story.manifest.run}-at-{step}")
     missing = restore_tree(tree, str(target), found.history.content)
@@ -70,7 +79,7 @@ def command(
     print_missing(missing)
     if gaps := found.history.gaps_until(moment):
         click.echo(
-            f"{gaps:,} changes before that were not recorded: some files may differ from those of the run.",
+            f"{gaps:,} earlier changes were not recorded: some files may differ from those of the run.",
             err=True,
         )
 

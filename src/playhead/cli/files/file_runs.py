@@ -15,6 +15,7 @@ from playhead.story.files.file_steps import FileStep, file_steps
 from playhead.tape import store as stores
 from playhead.tape.reader import Tape
 from playhead.workspace.history import FileHistory, read_history
+from playhead.workspace.tree_listing import Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,19 @@ class ChangingRun:
 
     files: RunFiles
     path: bytes
+    is_fork: bool = False
+
+    def left(self) -> bytes | None:
+        """Return the file as the run left it. None: the run deleted it."""
+        return self._content(self.files.history.at(None, self.files.number))
+
+    def found(self) -> bytes | None:
+        """Return the file as the run found it. None: it did not exist."""
+        return self._content(self.files.history.start(self.files.number))
+
+    def _content(self, tree: Tree) -> bytes | None:
+        entry = tree.get(self.path)
+        return None if entry is None else self.files.history.content(entry, self.files.number)
 
 
 def file_runs_of(home: Path, file: Path, *, everywhere: bool = False) -> list[ChangingRun]:
@@ -72,14 +86,33 @@ def file_runs_of(home: Path, file: Path, *, everywhere: bool = False) -> list[Ch
                 inner = os.fsencode(os.path.relpath(file, start.root))
                 steps = file_steps(tell(tape), history)
                 files = RunFiles(run=entry.id, history=history, steps=steps, number=start.number)
-                found.append(ChangingRun(files=files, path=inner))
+                is_fork = "forked_from" in entry.manifest.extra
+                found.append(ChangingRun(files=files, path=inner, is_fork=is_fork))
                 break
     found.reverse()
     paths = {one.path for one in found}
     # Workspaces may be inside each other; a file then has several paths, and the shortest root counts.
     longest = max(paths, key=len, default=b"")
-    found = [one for one in found if one.path == longest]
+    found = _without_copies([one for one in found if one.path == longest], file)
     return found if any(one.files.changes(one.path) for one in found) else []
+
+
+def _without_copies(runs: list[ChangingRun], file: Path) -> list[ChangingRun]:
+    """Leave out forks that worked on a copy of the files. If a fork was applied, the next run found the file as the
+    fork left it, or the file is still like that, and the run before had left another one.
+    """
+    kept: list[ChangingRun] = []
+    for place, one in reversed(list(enumerate(runs))):
+        if one.is_fork:
+            earlier = next((other for other in reversed(runs[:place]) if not other.is_fork), None)
+            try:
+                then = kept[0].found() if kept else file.read_bytes() if file.is_file() else None
+                if one.left() != then or (earlier is not None and earlier.left() == then):
+                    continue
+            except PlayheadError:
+                continue  # the tape came without its contents
+        kept.insert(0, one)
+    return kept
 
 
 def path_in(history: FileHistory, typed: str) -> tuple[int, bytes]:

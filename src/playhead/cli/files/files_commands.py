@@ -89,8 +89,8 @@ def blame_command(
     playhead blame last src/app.py --json | jq '.lines[] | select(.step == 12)'
 
     Lines marked `start` were there before the run; `-` is a line that no run wrote. `#4+` was written by
-    the agent's own code after call 4, `#4~` by calls that ran at the same time. `#4 or #9`: equal lines
-    beside each other leave open which step wrote which.
+    the agent's own code after call 4, `#4~` by calls that ran at the same time. `#4 or #9`: one of
+    these steps wrote the line; adjacent lines are equal, so it is not known which.
     """
     if len(words) > 2:
         raise click.UsageError("Expected [RUN] FILE.")

@@ -1,4 +1,4 @@
-"""`playhead tag`, `note`, `rename` and `keep`: what people add to a run after it was recorded."""
+"""`playhead tag`, `note`, `comment`, `rename` and `keep`: what people add to a run after it was recorded."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ import click
 
 from playhead.cli.common import json_option, print_json, store_option
 from playhead.cli.run_names import find_run, named_run_argument, run_argument
-from playhead.errors import UsageError
-from playhead.library.annotate import change_tags, keep_run, rename_run, write_note
-from playhead.library.run_rows import note_of
+from playhead.host.user_name import user_name
+from playhead.library.annotate import (
+    change_tags_by_words,
+    comment,
+    keep_run,
+    remove_comment,
+    rename_run,
+    write_note,
+)
+from playhead.library.run_rows import comments_of, note_of
 from playhead.tape.manifest import read_manifest
 from playhead.views.text.safe import clean, one_line
 
@@ -25,7 +32,7 @@ from playhead.views.text.safe import clean, one_line
 def tag_command(
     *, run: str, tags: tuple[str, ...], remove: tuple[str, ...], as_json: bool, store: Path | None
 ) -> None:
-    """Add tags to a run, finished or not; without tags, print its tags.
+    """Add tags to a run, finished or not; without tags, print the tags that it has.
 
     \b
     playhead tag last reviewed env=prod
@@ -35,16 +42,7 @@ def tag_command(
     A tag without a value gets the value true.
     """
     path = find_run(store, run)
-    there = read_manifest(path).tags
-    for key in remove:
-        if key not in there:
-            names = ", ".join(one_line(one) for one in there) or "none"
-            raise UsageError(f"{path.name} has no tag {key!r}. Its tags: {names}.")
-    said: dict[str, str | None] = dict.fromkeys(remove)
-    for one in tags:
-        key, equals, value = one.partition("=")
-        said[key] = value if equals else "true"
-    now = change_tags(path, said) if said else dict(read_manifest(path).tags)
+    now = change_tags_by_words(path, tags, remove, by=user_name())
     if as_json:
         print_json(now)
     elif now:
@@ -63,7 +61,7 @@ def tag_command(
 def note_command(
     *, run: str, text: tuple[str, ...], remove: bool, as_json: bool, store: Path | None
 ) -> None:
-    """Attach a note to a run, finished or not; without text, print it. `-` reads stdin.
+    """Attach a note to a run, finished or not; without TEXT, print the note. `-` reads stdin.
 
     \b
     playhead note last "Refunds twice when the mail bounces. See ticket 77."
@@ -75,7 +73,7 @@ def note_command(
     if said == "-":
         said = sys.stdin.read().strip()
     if text or remove:
-        write_note(path, "" if remove else said)
+        write_note(path, "" if remove else said, by=user_name())
     note = note_of(read_manifest(path))
     if as_json:
         print_json({"id": path.name, "note": note})
@@ -83,26 +81,72 @@ def note_command(
         click.echo(clean(note) if note else f"{path.name} has no note.")
 
 
+@click.command("comment")
+@named_run_argument
+@click.argument("text", nargs=-1)
+@click.option("--remove", metavar="ID", help="Remove the comment with this id.")
+@json_option
+@store_option
+def comment_command(
+    *, run: str, text: tuple[str, ...], remove: str | None, as_json: bool, store: Path | None
+) -> None:
+    """Comment on a run, with your name and the time; without text, print its comments. `-` reads stdin.
+
+    \b
+    playhead comment last "The mail bounced, and the agent retried it."
+    playhead comment last
+    playhead comment last --remove 4f1c09aa7e21
+
+    `playhead push` shares the comments of all people.
+    """
+    path = find_run(store, run)
+    said = " ".join(text)
+    if said == "-":
+        said = sys.stdin.read()
+    if remove is not None:
+        remove_comment(path, remove)
+    if text:
+        comment(path, said, by=user_name())
+    found = comments_of(read_manifest(path))
+    if as_json:
+        print_json({"id": path.name, "comments": found})
+        return
+    for one in found:
+        click.echo(
+            f"{one_line(one['by'], 80)}  {one_line(one['at'], 40)}  {one_line(one['id'], 40)}"
+        )
+        for line in clean(one["text"]).splitlines():
+            click.echo(f"  {line}")
+    if not found:
+        click.echo(f"{path.name} has no comments.")
+
+
 @click.command("rename")
 @named_run_argument
 @click.argument("name")
+@json_option
 @store_option
-def rename_command(*, run: str, name: str, store: Path | None) -> None:
+def rename_command(*, run: str, name: str, as_json: bool, store: Path | None) -> None:
     """Rename a run. Its id does not change.
 
     \b
     playhead rename last refund-twice
     """
     path = find_run(store, run)
-    rename_run(path, name)
-    click.echo(f"{path.name} is now named {one_line(read_manifest(path).name, 60)}.")
+    rename_run(path, name, by=user_name())
+    named = read_manifest(path).name
+    if as_json:
+        print_json({"id": path.name, "name": named})
+    else:
+        click.echo(f"{path.name} is now named {one_line(named, 60)}.")
 
 
 @click.command("keep")
 @run_argument
 @click.option("--undo", is_flag=True, help="Allow pruning again.")
+@json_option
 @store_option
-def keep_command(*, run: str, undo: bool, store: Path | None) -> None:
+def keep_command(*, run: str, undo: bool, as_json: bool, store: Path | None) -> None:
     """Protect a run from `playhead prune` and `playhead clean`.
 
     \b
@@ -110,5 +154,8 @@ def keep_command(*, run: str, undo: bool, store: Path | None) -> None:
     playhead keep 20261115-0711 --undo
     """
     path = find_run(store, run)
-    keep_run(path, not undo)
-    click.echo(f"{path.name} {'can be pruned again' if undo else 'is kept'}.")
+    keep_run(path, not undo, by=user_name())
+    if as_json:
+        print_json({"id": path.name, "keep": not undo})
+    else:
+        click.echo(f"{path.name} {'can be pruned again' if undo else 'is kept'}.")

@@ -247,7 +247,11 @@ def reindex_command(*, trusted: bool, as_json: bool, store: Path | None) -> None
 def doctor_command(*, as_json: bool) -> None:
     """Check what works on this machine: fences, watching, shims, interpreters and extras.
 
-    Everything is tried; nothing is changed. What is missing is reported with the reason. The exit code
+    \b
+    playhead doctor
+    playhead doctor --json | jq '.[] | select(.ok | not)'
+
+    Tries each feature, changes nothing, and reports what does not work, with the reason. The exit code
     is 0 in either case.
     """
     found = examine(os.environ)

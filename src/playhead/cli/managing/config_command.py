@@ -31,8 +31,8 @@ def command(*, as_json: bool) -> None:
         name: (_plain(value), origins.get(name, "default")) for name, value in _values(settings)
     }
     if as_json:
-        told = {name: {"value": value, "from": origin} for name, (value, origin) in rows.items()}
-        print_json({"file": str(settings.source) if settings.source else None, "settings": told})
+        members = {name: {"value": value, "from": origin} for name, (value, origin) in rows.items()}
+        print_json({"file": str(settings.source) if settings.source else None, "settings": members})
         return
     source = settings.source or "none (no playhead.toml, no [tool.playhead] in pyproject.toml)"
     click.echo(f"config file: {source}")

@@ -47,6 +47,7 @@ from playhead.workspace.blob_collection import collect
 @click.option(
     "--keep",
     type=click.IntRange(min=0),
+    metavar="N",
     help="Always keep the newest N runs; without another rule, delete the rest.",
 )
 @click.option("--max-size", type=Size(), help="Delete the oldest runs until the rest fits: 5GB.")
@@ -54,7 +55,7 @@ from playhead.workspace.blob_collection import collect
 @click.option("--tag", "tags", multiple=True, metavar="K[=V]", help="Only runs with this tag.")
 @optional_remote
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted; delete nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 @store_option
 def prune_command(
@@ -192,7 +193,7 @@ def _json(going: Sequence[Doomed], runs: Sequence[Sized], *, dry_run: bool) -> d
 @click.command("clean")
 @click.option("--all", "everything", is_flag=True, help="Include the replays of all projects.")
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted; delete nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 @store_option
 def clean_command(

@@ -67,10 +67,10 @@ def _deletable(path: Path, home: Path) -> Entry:
 
 
 def _ask(entries: list[Entry]) -> None:
-    noun = "this run" if len(entries) == 1 else f"these {len(entries)} runs"
+    noun = entries[0].id if len(entries) == 1 else f"{len(entries)} runs"
     if not sys.stdin.isatty():
         raise UsageError(
-            f"This would delete {noun} for good. Add --yes to delete without a question."
+            f"This would delete {noun} for good. Add --yes to delete without confirmation."
         )
     for entry in entries:
         age = words.age(entry.manifest.started_ns, clock.wall_ns())

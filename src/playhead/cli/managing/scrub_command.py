@@ -20,8 +20,14 @@ from playhead.tape.store import announce
 
 @click.command("scrub")
 @run_argument
-@click.option("--text", "texts", multiple=True, metavar="TEXT", help="Take out this text.")
-@click.option("--rule", "rules", multiple=True, metavar="REGEX", help="Take out what this matches.")
+@click.option("--text", "texts", multiple=True, metavar="TEXT", help="Remove this text.")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="REGEX",
+    help="Remove everything that this regular expression matches.",
+)
 @json_option
 @store_option
 def command(
@@ -32,9 +38,9 @@ def command(
     as_json: bool,
     store: Path | None,
 ) -> None:
-    """Take secrets out of a recorded run: lines, blobs, manifest, notes and the catalogue.
+    """Remove secrets from a recorded run: lines, blobs, manifest, notes and the catalogue.
 
-    Without options everything is redacted again by the rules of today. The tape stays valid; a signature is
+    Without options, the whole run is redacted again with the current rules. The tape stays valid; a signature is
     removed. Files of the workspace, and exports that you made before, are not changed: export again.
 
     \b

@@ -10,6 +10,7 @@ import click
 
 from playhead import clock, config
 from playhead.cli.common import Duration, home_of, json_option, print_json, store_option
+from playhead.cli.run_names import note_import
 from playhead.errors import UsageError
 from playhead.host.project import project_of
 from playhead.redact import Redactor
@@ -25,7 +26,11 @@ from playhead.views.text.safe import one_line
 @click.option("--all", "everything", is_flag=True, help="Include the sessions of all projects.")
 @click.option("--since", type=Duration(), help="Only files modified within this time: 7d.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(min=1), help="Maximum number of sessions, newest first."
+    "--limit",
+    "-n",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Maximum number of sessions, newest first.",
 )
 @click.option("--no-redact", is_flag=True, help="Do not redact secrets.")
 @json_option
@@ -55,6 +60,7 @@ def command(
             done.append(one)
         if limit is not None and len(done) >= limit:
             break
+    note_import(home, [one.run.name for one in done if one.fresh], clock.wall_ns())
     if as_json:
         print_json([_members(one) for one in done])
         return
@@ -64,7 +70,9 @@ def command(
             f"{'' if path or everything else ' for this project; --all includes all projects'}."
         )
     for one in done:
-        what = f"{one.answers:,} answers · {one.tools:,} tool calls"
+        answers = "1 answer" if one.answers == 1 else f"{one.answers:,} answers"
+        tools = "1 tool call" if one.tools == 1 else f"{one.tools:,} tool calls"
+        what = f"{answers} · {tools}"
         was = "" if one.fresh else " · known"
         click.echo(f"{one.run.name}  {what}{was}  {one_line(one.prompt, 60)}")
 

@@ -182,11 +182,23 @@ def forecast(plan: Plan, level: Level | None) -> list[str]:
         most = f"at most {stage.most}" if stage.most > 1 else "1" if stage.most else "any number"
         lines.append(f"{stage.name}: {most} × {' '.join(plan.command)}  ({asked})")
     where = "by {prompt}" if takes_prompt(plan.command) else "by stdin"
-    told = "not recorded" if level is None else f"recorded at {level}"
-    return [*lines, f"prompts {where}; {told}"]
+    recorded = "not recorded" if level is None else f"recorded at {level}"
+    return [*lines, f"prompts {where}; {recorded}"]
 
 
-_name = click.argument("name", metavar="[NAME]", envvar="PLAYHEAD_SESSION")
+def _required_name(_context: click.Context, _param: click.Parameter, name: str | None) -> str:
+    if not name:
+        raise click.UsageError("Name the session, or set PLAYHEAD_SESSION.")
+    return name
+
+
+_name = click.argument(
+    "name",
+    metavar="[NAME]",
+    envvar="PLAYHEAD_SESSION",
+    required=False,
+    callback=_required_name,
+)
 _file = click.argument("file", metavar="[FILE]", default="-")
 _context = click.Path(path_type=Path)
 
@@ -213,7 +225,12 @@ def session_command() -> None:
 
 @session_command.command("init")
 @_name
-@click.option("--stage", multiple=True, metavar="NAME[:N]", help="As in playhead loop.")
+@click.option(
+    "--stage",
+    multiple=True,
+    metavar="NAME[:N]",
+    help="A stage of at most N iterations. Repeatable.",
+)
 @click.option(
     "--record/--no-record",
     default=None,
@@ -233,11 +250,15 @@ def session_command() -> None:
 @json_option
 @store_option
 def init(**given: Any) -> None:
-    """Start or continue a session."""
+    """Start or continue a session.
+
+    \b
+    playhead session init fix --stage plan:1 --stage work:5 --record
+    """
     _perform("init", given)
 
 
-@session_command.command("next")
+@session_command.command("next", short_help="End the current iteration and start the next one.")
 @_name
 @click.option(
     "--prompt", metavar="FILE", help="Prompt of the next iteration: 'prompts/{stage}.md'."
@@ -245,7 +266,9 @@ def init(**given: Any) -> None:
 @click.option(
     "--response", metavar="FILE", help="Answer of the agent in the current iteration; - is stdin."
 )
-@click.option("--exit-code", type=int, help="Exit code of the agent in the current iteration.")
+@click.option(
+    "--exit-code", type=int, metavar="N", help="Exit code of the agent in the current iteration."
+)
 @click.option("--command", help="The command line of the agent.")
 @click.option("--stage", help="Switch to this stage.")
 @click.option("--context", type=_context, help="A context file for the iteration.")
@@ -254,20 +277,27 @@ def init(**given: Any) -> None:
 def next_step(**given: Any) -> None:
     """End the current iteration, start the next one, and print its variables for eval.
 
+    \b
+    playhead session next fix --prompt 'prompts/{stage}.md' --response out.jsonl --exit-code $?
+
     The first call has no current iteration, and ignores --response and --exit-code. Exit code 1: no
     iteration is left, or the current one failed.
     """
     _perform("next", given)
 
 
-@session_command.command("iteration-start")
+@session_command.command("iteration-start", short_help="Start the next iteration.")
 @_name
 @click.option("--stage", help="Switch to this stage.")
 @click.option("--context", type=_context, help="A context file for the iteration.")
 @json_option
 @store_option
 def iteration_start(**given: Any) -> None:
-    """Start the next iteration and print its variables for eval. Exit code 1: no iteration is left."""
+    """Start the next iteration and print its variables for eval. Exit code 1: no iteration is left.
+
+    \b
+    eval "$(playhead session iteration-start fix)"
+    """
     _perform("iteration-start", given)
 
 
@@ -277,18 +307,25 @@ def iteration_start(**given: Any) -> None:
 @click.option("--command", help="The command line of the agent.")
 @store_option
 def prompt(**given: Any) -> None:
-    """Record the prompt of the iteration, from FILE or stdin."""
+    """Record the prompt of the iteration, from FILE or stdin.
+
+    \b
+    playhead session prompt fix prompts/work.md
+    """
     _perform("prompt", given)
 
 
-@session_command.command("response")
+@session_command.command("response", short_help="Record the agent's answer and end the iteration.")
 @_name
 @_file
-@click.option("--exit-code", type=int, help="Exit code of the agent.")
+@click.option("--exit-code", type=int, metavar="N", help="Exit code of the agent.")
 @json_option
 @store_option
 def response(**given: Any) -> None:
     """Record the agent's answer from FILE or stdin, end the iteration and print its decision.
+
+    \b
+    playhead session response fix out.jsonl --exit-code $?
 
     Exit codes: 0 continue, or stop (the stage is over); 1 error.
     """
@@ -304,16 +341,20 @@ def response(**given: Any) -> None:
 )
 @store_option
 def end(**given: Any) -> None:
-    """End the session and close its run."""
+    """End the session and close its run.
+
+    \b
+    playhead session end fix
+    """
     _perform("end", given)
 
 
 def _perform(step: str, given: dict[str, Any]) -> None:
     renamed = {"as_json": "json", "exit_code": "exit-code"}
-    told = {renamed.get(name, name): value for name, value in given.items() if value is not None}
-    if told.get("record") is False:
-        told["no-record"] = True
-    text, code = steps.perform(step, told)
+    options = {renamed.get(name, name): value for name, value in given.items() if value is not None}
+    if options.get("record") is False:
+        options["no-record"] = True
+    text, code = steps.perform(step, options)
     if text:
         click.echo(text)
     sys.exit(code)

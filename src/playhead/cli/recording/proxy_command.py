@@ -106,7 +106,7 @@ def _replay(
     from playhead.cli.run_names import find_tape
     from playhead.launch import standalone_proxy as alone
     from playhead.launch.opening import Wish
-    from playhead.launch.replay_run import check_tape
+    from playhead.launch.replaying.replay_run import check_tape
     from playhead.views.text.report import print_report
 
     settings = config.load()
@@ -159,8 +159,8 @@ def _announce(port: int, run: Run, authority: Authority | None, *, as_json: bool
             **dict.fromkeys(_TRUSTING, str(authority.certificate)),
         }
     if as_json:
-        told = {"run": run.id, "port": port, "pid": os.getpid(), "environ": variables}
-        click.echo(json.dumps(told))
+        facts = {"run": run.id, "port": port, "pid": os.getpid(), "environ": variables}
+        click.echo(json.dumps(facts))
     else:
         lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
         click.echo("\n".join([f"# run {run.id}; Ctrl-C ends it.", *lines]))

@@ -18,7 +18,7 @@ from playhead.config import Settings
 from playhead.errors import PlayheadError
 from playhead.events import LEVELS, Level
 from playhead.launch.command import Recorded, record_command, workspaces_of
-from playhead.launch.connections import ADVICE
+from playhead.launch.connections import advice_for
 from playhead.launch.guest.python_argv import is_python
 from playhead.launch.record_run import Wish, write_session
 from playhead.launch.shims.program_names import Wanted, wanted, where_is
@@ -134,7 +134,7 @@ def command(
     )
     if vault and no_redact:
         raise click.UsageError(
-            "--vault keeps what is redacted: it cannot be combined with --no-redact."
+            "--vault keeps redacted secrets, so it cannot be combined with --no-redact."
         )
     if has_vault:
         check_vault(settings.vault_key)
@@ -250,10 +250,10 @@ def note(done: Recorded, totals: Totals | None) -> str:
         parts.append(f"{_plural(manifest.lost, 'event')} lost")
     if done.plain not in (None, "small", "not asked for"):
         why = words.size(_size(done)) if done.plain == "large" else done.plain
-        parts.append(f"left plain ({why})")
+        parts.append(f"not compressed ({why})")
     if partial := manifest.extra.get("partial"):
-        return " · ".join([*parts, f"{partial}, so it cannot be replayed. {ADVICE}"])
-    if manifest.extra.get("connections"):
+        return " · ".join([*parts, f"{partial}, so it cannot be replayed. {advice_for(partial)}"])
+    if manifest.extra.get("connections") and done.ended.error is None:
         parts.append("connections not watched")
     return " · ".join([*parts, "playhead show last"])
 

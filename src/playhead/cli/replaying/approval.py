@@ -15,14 +15,16 @@ from typing import Any, TypeVar
 import click
 
 from playhead.errors import TapeNotReplayable, TapeNotTrusted, UsageError
-from playhead.launch.replay_run import EnvironmentChoice
+from playhead.launch.replaying.replay_run import EnvironmentChoice
 from playhead.tape.manifest import Manifest
 from playhead.tape.origin import digest_of, is_own, is_trusted, trust
 from playhead.tape.reader import Tape
-from playhead.views.text.safe import one_line
+from playhead.views.text.safe import one_line, whole_line
 
 F = TypeVar("F", bound=Callable[..., Any])
-_LONGEST_SHOWN = 2000
+_LONGEST_FOLDER = 2000
+# A question shows the whole command. A person does not read a longer one.
+_LONGEST_COMMAND = 10_000
 
 trust_option = click.option(
     "--trust", "trusted", is_flag=True,
@@ -35,7 +37,7 @@ _ENVIRONMENT = (
     ),
     click.option(
         "--env-from-here", is_flag=True,
-        help="Use the environment variables of today, not the recorded ones.",
+        help="Use the current environment variables, not the recorded ones.",
     ),
 )  # fmt: skip
 
@@ -73,8 +75,9 @@ def approved_command(
     words = recorded_command(tape.manifest)
     if foreign:
         if real_effects is not None:
+            name = one_line(source.name, 200)
             raise TapeNotTrusted(
-                f"Another person recorded {source.name}. With {real_effects} its command would have real "
+                f"Another person recorded {name}. With {real_effects} its command would have real "
                 "effects, so Playhead does not take it from the tape. Add the command to run: -- CMD…"
             )
         agree(source, tape, words, trusted=trusted)
@@ -93,14 +96,21 @@ def agree(source: Path, tape: Tape, words: Sequence[str], *, trusted: bool) -> N
     digest = digest_of(tape.run, tape.manifest)
     if is_trusted(digest):
         return
-    shown = one_line(shlex.join(words), _LONGEST_SHOWN)
-    folder = one_line(tape.manifest.cwd or "(not recorded)", _LONGEST_SHOWN)
-    said = f"{source.name} runs this command:\n  {shown}\n  in {folder}"
+    shown = whole_line(shlex.join(words))
+    is_long = len(shown) > _LONGEST_COMMAND
+    if is_long:
+        shown = (
+            f"{shown[:_LONGEST_COMMAND]}\n  … and {len(shown) - _LONGEST_COMMAND:,} more characters. "
+            "`playhead show --json` prints all of them."
+        )
+    folder = one_line(tape.manifest.cwd or "(not recorded)", _LONGEST_FOLDER)
+    name = one_line(source.name, 200)
+    said = f"{name} runs this command:\n  {shown}\n  in {folder}"
     if not trusted:
-        if not can_ask():
+        if is_long or not can_ask():
             # The reason in the last line: a batch shows that one.
             raise TapeNotTrusted(
-                f"{said}\nAnother person recorded {source.name}, so Playhead does not run its command "
+                f"{said}\nAnother person recorded {name}, so Playhead does not run its command "
                 "without your approval. Read it; then add --trust, or your own command: -- CMD…"
             )
         click.echo(f"Another person recorded this tape. {said}", err=True)

@@ -20,7 +20,7 @@ from playhead.cli.replaying.approval import approved_command, trust_option
 from playhead.cli.replaying.replay_arguments import plain
 from playhead.cli.run_names import RunThenCommand, find_tape, run_argument
 from playhead.errors import UsageError
-from playhead.launch.replay_run import check_tape
+from playhead.launch.replaying.replay_run import check_tape
 from playhead.replay.matching.taped import load
 from playhead.replay.modes.chaos_trials import Trial, TrialResult, ranked, result_of, trials
 from playhead.views.text.replay_results import ChaosProgress, print_chaos
@@ -33,14 +33,18 @@ from playhead.views.text.replay_results import ChaosProgress, print_chaos
 @click.option(
     "--runs",
     type=click.IntRange(min=1),
+    metavar="N",
     default=50,
     show_default=True,
     help="Maximum number of replays.",
 )
-@click.option("--seed", type=int, default=0, help="Random seed for the order of the faults.")
+@click.option(
+    "--seed", type=int, metavar="N", default=0, help="Random seed for the order of the faults."
+)
 @click.option(
     "--at-once",
     type=click.IntRange(min=1),
+    metavar="N",
     default=1,
     show_default=True,
     help="Number of faults in each replay, at different steps.",
@@ -54,6 +58,7 @@ from playhead.views.text.replay_results import ChaosProgress, print_chaos
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
+    metavar="N",
     default=2,
     show_default=True,
     help="Number of parallel replays.",
@@ -70,7 +75,7 @@ def command(
     timeout: float, trusted: bool, as_json: bool, store: Path | None,
     command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Inject one failure at a time, at every step, and list those that broke the agent first.
+    """Inject one failure at a time, at every step, and report which of them broke the agent.
 
     \b
     playhead chaos last --runs 50 --seed 7
@@ -85,6 +90,10 @@ def command(
     tape = plain(check_tape(path))
     approved_command(path, tape, command_line, trusted=trusted)
     planned = trials(load(tape), runs, seed, at_once=at_once)
+    if not planned:
+        raise UsageError(
+            f"Run {tape.manifest.run} has no call that can fail: no LLM, HTTP, tool or process call of its own."
+        )
     with ChaosProgress(len(planned)) as progress:
         found = try_all(
             path, planned, command_line, jobs=jobs, timeout=timeout, seed=seed, live=live,

@@ -28,8 +28,8 @@ from playhead.cli.replaying.replay_arguments import (
 from playhead.cli.replaying.replay_command import exit_code_of, report_end, store_for
 from playhead.cli.run_names import RunThenCommand, find_tape, run_argument
 from playhead.errors import UsageError
-from playhead.launch.replay_run import check_tape, replay_command
-from playhead.launch.replayed_files import calls_that_changed_files
+from playhead.launch.replaying.replay_run import check_tape, replay_command
+from playhead.launch.replaying.replayed_files import calls_that_changed_files
 from playhead.replay.matching.taped import load
 from playhead.replay.modes.edits import parse_edit
 from playhead.replay.modes.fork import check_fork, live_in_fork, prefix_of
@@ -62,7 +62,7 @@ from playhead.views.text.report import fork_state_line, print_forecast
 @click.option(
     "--apply", "applies", is_flag=True, help="Show the resulting patch, then change the real files."
 )
-@click.option("--yes", is_flag=True, help="With --apply: do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="With --apply: do not ask.")
 @click.option("--unfenced", is_flag=True, help="Run without the kernel fence.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print the report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, on stderr.")
@@ -79,7 +79,7 @@ def command(
 
     \b
     playhead fork last --at 5                       run step 5 and later steps live
-    playhead fork last --at 5 --apply               and take over the files it leaves
+    playhead fork last --at 5 --apply               and change the project files as it did
     playhead fork last --at 4 --edit 'llm:2.response.text=No, look again.'
     playhead fork last --at 5 -- python agent2.py   other code from step 5 on
 

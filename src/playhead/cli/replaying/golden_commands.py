@@ -13,7 +13,7 @@ from playhead.cli.run_names import find_run, run_argument
 from playhead.errors import TapeNotReplayable, UsageError
 from playhead.exporters.promoted_test import fixtures_of, test_source
 from playhead.host.project import project_of
-from playhead.launch.replay_run import check_tape
+from playhead.launch.replaying.replay_run import check_tape
 from playhead.library.annotate import make_golden
 from playhead.library.run_rows import tapes_of
 from playhead.story import tell
@@ -69,8 +69,8 @@ def accept_command(run: str, files: tuple[Path, ...], as_json: bool, store: Path
         pack(path, target)
     superseded = make_golden(home_to_read(store), path)
     if as_json:
-        told = {"golden": path.name, "superseded": superseded}
-        print_json({**told, "written": [str(one) for one in written]})
+        answer = {"golden": path.name, "superseded": superseded}
+        print_json({**answer, "written": [str(one) for one in written]})
         return
     click.echo(f"{path.name} is golden" + "".join(f", {one} no longer" for one in superseded) + ".")
     click.echo("".join(f"wrote {one}\n" for one in written), nl=False)

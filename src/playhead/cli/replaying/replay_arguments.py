@@ -71,7 +71,9 @@ _FAULTS = (
     click.option(
         "--fault", "faults", multiple=True, metavar="SPEC", help="Inject a failure: llm:3=529."
     ),
-    click.option("--seed", type=int, default=0, help="Random seed for probabilistic faults."),
+    click.option(
+        "--seed", type=int, metavar="N", default=0, help="Random seed for probabilistic faults."
+    ),
 )
 
 

@@ -32,7 +32,7 @@ from playhead.cli.replaying.replay_arguments import (
 )
 from playhead.cli.run_names import RunThenCommand, find_tape, run_argument
 from playhead.errors import TapeNotReplayable, UsageError
-from playhead.launch.replay_run import Replayed, check_tape, replay_command
+from playhead.launch.replaying.replay_run import Replayed, check_tape, replay_command
 from playhead.replay.modes.replay_options import ReplayOptions
 from playhead.replay.report.verdict import Report
 from playhead.tape.reader import Tape
@@ -81,7 +81,7 @@ EXIT_CODES = {"identical": 0, "changed": 0, "diverged": 3, "unproven": 6}
 @click.option("--quiet", "-q", is_flag=True, help="Do not print the report.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, on stderr.")
 @click.option(
-    "--in-place", is_flag=True, help="Use the project files of today, not the recorded ones."
+    "--in-place", is_flag=True, help="Use the current project files, not the recorded ones."
 )
 @trust_option
 @environment_options

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @click.argument("script", type=click.Path(dir_okay=False))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=0, help="Port to listen on. Default: a free one.")
-@click.option("--seed", type=int, help="Random seed that makes ids and times reproducible.")
+@click.option(
+    "--seed", type=int, metavar="N", help="Random seed that makes ids and times reproducible."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of exports.")
 def scripted_llm(script: str, host: str, port: int, seed: int | None, as_json: bool) -> None:
     """Serve a model that answers from SCRIPT, a JSON or TOML file, until Ctrl-C.

@@ -37,8 +37,8 @@ def command(
     playhead pull --all --remote s3://tapes/shop
 
     RUN is an id, or the beginning of one. `show`, `replay`, `open`, `diff`, `export` and `batch` find a run of
-    the shared store without this command; they keep it in a cache. The command of a pulled run is another
-    person's: a replay asks before it runs.
+    the shared store without this command; they keep it in a cache. Another person
+    recorded the command of a pulled run, so a replay asks before it runs it.
     """
     if bool(runs) == everything:
         raise UsageError(

@@ -28,7 +28,7 @@ _PAUSES = (1, 2, 5, 10, 30, 60, 120, 300, 600, 600)
 
 @click.command("push")
 @runs_argument
-@click.option("--pending", is_flag=True, help="Push the runs whose upload has not ended.")
+@click.option("--pending", is_flag=True, help="Push the runs whose upload is not complete.")
 @click.option("--force", "-f", is_flag=True, help="Replace another run of the same id.")
 @click.option(
     "--retry", is_flag=True, help="Retry for half an hour if the shared store cannot be reached."
@@ -53,8 +53,8 @@ def command(
     playhead push 20261115-071105-k3f9 --remote s3://tapes/shop
     playhead push --pending                 uploads that were interrupted
 
-    A run becomes visible there when it is complete. An interrupted push continues where it was; contents that are there
-    already are not sent again. Push again to share new tags, notes and the keep flag.
+    A run becomes visible there when it is complete. The next push continues an interrupted one; contents that are
+    already there are not sent again. Push again to share new tags, notes and the keep flag.
     """
     home = home_to_read(store)
     paths = [find_run(store, one) for one in runs or (() if pending else ("last",))]

@@ -63,7 +63,11 @@ def token_command() -> None:
 def create(
     *, name: str, role: Role, expires: float | None, as_json: bool, store: Path | None
 ) -> None:
-    """Make a token for NAME and print it. Only its hash is stored, so it is printed only now."""
+    """Make a token for NAME and print it. The store keeps only its hash, so it cannot be printed again.
+
+    \b
+    playhead token create Ada --role annotate --expires 90d
+    """
     home = home_of(store)
     text, made = AccessTokens(home).make(name, role, expires_s=expires)
     AuditLog(home).note(_HERE, f"create token {made.id} for {name}", given=role)
@@ -78,7 +82,11 @@ def create(
 @json_option
 @store_option
 def list_tokens(*, as_json: bool, store: Path | None) -> None:
-    """List the tokens and share links that are valid now."""
+    """List the tokens and share links that are valid now.
+
+    \b
+    playhead token list --json | jq -r '.[].name'
+    """
     tokens = AccessTokens(home_to_read(store)).all()
     if as_json:
         print_json([_json(one) for one in tokens])
@@ -92,23 +100,32 @@ def list_tokens(*, as_json: bool, store: Path | None) -> None:
 
 @token_command.command("revoke")
 @click.argument("token", metavar="NAME|ID")
+@json_option
 @store_option
-def revoke(*, token: str, store: Path | None) -> None:
-    """Revoke the token with this id, or all tokens of this name. A running server refuses them at once."""
+def revoke(*, token: str, as_json: bool, store: Path | None) -> None:
+    """Revoke the token with this id, or all tokens of this name. A running server refuses them at once.
+
+    \b
+    playhead token revoke Ada
+    """
     home = home_to_read(store)
     gone = AccessTokens(home).revoke(token)
     if not gone:
         raise UsageError(f"There is no token {token!r}. `playhead token list` shows them.")
     for one in gone:
         AuditLog(home).note(_HERE, f"revoke token {one.id} of {one.name}")
-        click.echo(f"Revoked {one.id} of {one_line(one.name, 60)}.")
+        if not as_json:
+            click.echo(f"Revoked {one.id} of {one_line(one.name, 60)}.")
+    if as_json:
+        print_json([_json(one) for one in gone])
 
 
-@token_command.command("log")
+@token_command.command("log", short_help="Print the audit log of the server.")
 @click.option(
     "--limit",
     "-n",
     type=click.IntRange(min=1, max=10_000),
+    metavar="N",
     default=50,
     show_default=True,
     help="Maximum number of lines.",
@@ -116,7 +133,11 @@ def revoke(*, token: str, store: Path | None) -> None:
 @json_option
 @store_option
 def audit_log(*, limit: int, as_json: bool, store: Path | None) -> None:
-    """Print the audit log of the server: changes, refusals and sign-ins, newest last."""
+    """Print the audit log of the server: changes, refusals and sign-ins, newest last.
+
+    \b
+    playhead token log --limit 200
+    """
     for one in AuditLog(home_to_read(store)).last(limit):
         if as_json:
             print_json(one)

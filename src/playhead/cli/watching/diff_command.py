@@ -10,6 +10,7 @@ import click
 from playhead import config
 from playhead.cli.common import json_option, print_json, store_option
 from playhead.cli.run_names import find_tape
+from playhead.errors import UsageError
 from playhead.exporters.files_json import trees_json
 from playhead.host.private_files import write_export
 from playhead.story import Prices, tell
@@ -23,8 +24,8 @@ from playhead.workspace.history import read_history
 
 
 @click.command("diff")
-@click.argument("left", metavar="RUN")
-@click.argument("right", metavar="RUN")
+@click.argument("left", metavar="[RUN]", required=False)
+@click.argument("right", metavar="[RUN]", required=False)
 @click.option("--bisect", is_flag=True, help="Print only the first relevant difference.")
 @click.option(
     "--patch", is_flag=True, help="Print how the resulting files differ, as unified diffs."
@@ -42,8 +43,8 @@ from playhead.workspace.history import read_history
 @json_option
 @store_option
 def command(
-    left: str,
-    right: str,
+    left: str | None,
+    right: str | None,
     bisect: bool,
     patch: bool,
     every: bool,
@@ -55,13 +56,15 @@ def command(
     """Compare two runs: time, cost, tokens and calls, then step by step, then the files they left.
 
     \b
-    playhead diff last~1 last
-    playhead diff last~1 last --bisect     the first relevant difference
+    playhead diff                          the last run and the one before it
+    playhead diff last~2 last --bisect     the first relevant difference
     playhead diff A B --html diff.html     as an HTML file
     playhead diff A B --json | jq '.steps[] | select(.kind != "same")'
     """
     prices = Prices(overrides=config.load().sections.get("prices", {}))
-    paths = [find_tape(store, asked) for asked in (left, right)]
+    paths = [find_tape(store, asked) for asked in (left or "last~1", right or "last")]
+    if paths[0] == paths[1] and right is None:
+        raise UsageError(f"Both are run {paths[0].name}. Name two: `playhead diff last~1 last`.")
     one, other = (Tape(path) for path in paths)
     # Either may be a replay of the other, whose answers are then on the other tape.
     stories = [

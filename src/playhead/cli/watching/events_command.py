@@ -38,7 +38,7 @@ Printer = Callable[[Event, bytes], None]
 )
 @click.option("--lane", "lanes", multiple=True, metavar="GLOB", help="Only these lanes: 'main/2*'.")
 @click.option(
-    "--who", multiple=True, metavar="GLOB", help="Only what these agents or components did."
+    "--who", multiple=True, metavar="GLOB", help="Only events of these agents or components."
 )
 @click.option(
     "--seq", metavar="A..B", help="Only these events: 10..20, 10.., 17, or SEGMENT:10..20."
@@ -47,6 +47,7 @@ Printer = Callable[[Event, bytes], None]
     "--limit",
     "-n",
     type=click.IntRange(min=0),
+    metavar="N",
     default=0,
     help="Maximum number of events; 0 for all.",
 )

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from playhead.redact.forms import secrets_in_place
 from playhead.story import Prices, Story, tell
 from playhead.tape.layout import BUNDLE_SUFFIX
 from playhead.tape.reader import Tape
+from playhead.tape.store import run_path
 from playhead.views.text import words
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -51,9 +53,8 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 )
 @click.option(
     "--parquet",
-    type=_FOLDER,
-    metavar="DIR",
-    help="The figures of all runs of the store as Parquet files, by day.",
+    metavar="DIR|URL",
+    help="The figures of all runs of the store as Parquet files, by day: a folder, or s3://bucket/prefix.",
 )
 @json_option
 @store_option
@@ -66,7 +67,7 @@ def command(
     fixtures: Path | None,
     tape: Path | None,
     bundle: Path | None,
-    parquet: Path | None,
+    parquet: str | None,
     as_json: bool,
     store: Path | None,
 ) -> None:
@@ -79,7 +80,8 @@ def command(
     playhead export last --fixtures tests/data  tool calls and answers, for your own tests
     playhead export last --story run.json --tape run.tape.jsonl
     playhead export last --bundle run.playhead.zip     with the files, for `files`, `checkout`, `replay`
-    playhead export --parquet stats/            runs, calls and tags of all runs, for `playhead sql` and others
+    playhead export --parquet stats/            runs, calls, turns and files of all runs, for `playhead sql`
+    playhead export --parquet s3://tapes/stats  the same in an object store
     """
     if parquet is not None:
         if html or story or fixtures or tape or bundle or run != "last":
@@ -89,16 +91,18 @@ def command(
     if not (html or story or fixtures or tape or bundle):
         raise UsageError("Nothing to write. Name a file: `playhead export RUN --html run.html`.")
     found = find_tape(store, run)
-    told = tell(Tape(found), prices=Prices(overrides=overrides()))
+    # One tape for the story and for the redaction report: opening thousands of segments takes a second.
+    recorded = Tape(found)
+    whole = tell(recorded, prices=Prices(overrides=overrides()))
     written = [
-        *([_page(told, found, html, files=not no_files)] if html else ()),
-        *([_story(told, story)] if story else ()),
-        *(_fixtures(told, fixtures) if fixtures else ()),
+        *([_page(whole, found, html, files=not no_files)] if html else ()),
+        *([_story(whole, story)] if story else ()),
+        *(_fixtures(whole, fixtures) if fixtures else ()),
         *([_tape(found, tape)] if tape else ()),
         *([_bundle(found, bundle)] if bundle else ()),
     ]
-    redacted = _redacted_secrets(found)
-    click.echo(f"playhead: {_redaction_report(told, redacted)}", err=True)
+    redacted = _redacted_secrets(recorded)
+    click.echo(f"playhead: {_redaction_report(whole, redacted)}", err=True)
     if as_json:
         sizes = [{"path": str(one), "bytes": one.stat().st_size} for one in written]
         print_json({"written": sizes, "redacted": redacted})
@@ -107,26 +111,44 @@ def command(
         click.echo(f"wrote {one} ({words.size(one.stat().st_size)})")
 
 
-def _parquet(folder: Path, store: Path | None, *, as_json: bool) -> None:
-    from playhead.analytics.duck import write_parquet
+def _parquet(target: str, store: Path | None, *, as_json: bool) -> None:
+    from playhead.analytics.catalogue_tables import RunToRead
+    from playhead.analytics.duck import MARKER, write_parquet
+    from playhead.analytics.tape_tables import TapeRows, tape_rows
     from playhead.library.engine import database_of
     from playhead.library.indexing import update
+    from playhead.remote.folder_copies import download, upload
+    from playhead.remote.objects import ObjectFolder
 
+    # First: an address that cannot be used must not cost the time of an export.
+    remote = ObjectFolder(target, for_writing=True) if "://" in target else None
     home = home_to_read(store)
     with bar("Reading new runs") as progress:
         update(home, prices=overrides(), progress=progress)
-    counts = write_parquet(database_of(home), folder)
+    db, prices = database_of(home), Prices(overrides=overrides())
+
+    def rows_of(one: RunToRead) -> TapeRows:
+        return tape_rows(one, run_path(home, one.id), prices)
+
+    if remote is None:
+        counts = write_parquet(db, Path(target), rows_of)
+    else:
+        with TemporaryDirectory(prefix="playhead-parquet-") as scratch:
+            if remote.facts(MARKER) is not None:
+                download(remote, Path(scratch), MARKER)  # then only changed runs are read
+            counts = write_parquet(db, Path(scratch), rows_of)
+            upload(Path(scratch), remote, MARKER)
     if as_json:
-        print_json({"path": str(folder), "rows": counts})
+        print_json({"path": target, "rows": counts})
         return
     told = ", ".join(f"{words.count(number)} {name}" for name, number in counts.items())
-    click.echo(f"wrote {folder} ({told})")
+    click.echo(f"wrote {target} ({told})")
 
 
-def _redacted_secrets(run: Path) -> dict[str, int]:
+def _redacted_secrets(tape: Tape) -> dict[str, int]:
     """Different secrets that were redacted, by kind."""
     seen: dict[str, str] = {}
-    for line in Tape(run).lines():
+    for line in tape.lines():
         for kind, digest in secrets_in_place(line.raw.decode("utf-8", "replace")):
             # One secret may stand in a header and in a field.
             seen.setdefault(digest, kind)
@@ -142,8 +164,8 @@ def _redaction_report(story: Story, redacted: Mapping[str, int]) -> str:
     kinds = ", ".join(f"{count} {kind}" for kind, count in redacted.items())
     noun = "secret was" if sum(redacted.values()) == 1 else "secrets were"
     return (
-        f"{sum(redacted.values())} {noun} redacted ({kinds}). Redaction does not know every secret: "
-        "check it before you share it; `playhead scrub` takes more out."
+        f"{sum(redacted.values())} {noun} redacted ({kinds}). Redaction does not recognise every secret: "
+        "check it before you share it; `playhead scrub` removes more."
     )
 
 

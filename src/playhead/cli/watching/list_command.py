@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,9 @@ from playhead.cli.progress_line import counted, tally
 from playhead.cli.remote_options import optional_remote
 from playhead.host.project import project_of
 from playhead.library.catalogue import Entry, Filter, Library
-from playhead.library.run_rows import Summary, is_golden, note_of, stamp_of, stamp_of_prices
+from playhead.library.library_json import run_json
+from playhead.library.run_rows import Summary, is_golden, stamp_of, stamp_of_prices
 from playhead.remote.upload_state import RunUpload, uploads
-from playhead.tape.manifest import verdict_of
 from playhead.views.text.safe import one_line
 
 
@@ -44,6 +45,7 @@ from playhead.views.text.safe import one_line
     "--limit",
     "-n",
     type=click.IntRange(min=0),
+    metavar="N",
     default=20,
     show_default=True,
     help="Maximum number of runs; 0 for all.",
@@ -82,21 +84,6 @@ def command(
     playhead list --json --limit 0 | jq 'map(.cost_usd) | add'
     """
     home = home_to_read(store)
-    if remote is not None:
-        from playhead.cli.sharing.remote_list import list_remote
-
-        shown = Filter(
-            statuses=frozenset(status),
-            tags=tuple(tag_of(one) for one in tags),
-            name=name,
-            since_ns=None if since is None else clock.wall_ns() - int(since * 1e9),
-            replays=replays,
-        )
-        list_remote(home, remote, shown, limit=limit, as_json=as_json)
-        return
-    with tally("Looking at new runs") as progress:
-        library = Library(home, progress)
-        library.scan()
     wanted = Filter(
         project=None if everything or store is not None else str(project_of(Path.cwd())),
         statuses=frozenset(status),
@@ -104,6 +91,15 @@ def command(
         name=name,
         since_ns=None if since is None else clock.wall_ns() - int(since * 1e9),
     )
+    if remote is not None:
+        from playhead.cli.sharing.remote_list import list_remote
+
+        anywhere = replace(wanted, project=None, replays=replays)
+        list_remote(home, remote, anywhere, limit=limit, as_json=as_json)
+        return
+    with tally("Looking at new runs") as progress:
+        library = Library(home, progress)
+        library.scan()
     if tree and not as_json:
         from playhead.views.text.run_lists import print_families
 
@@ -111,13 +107,7 @@ def command(
         print_families(everyone, limit=limit or None, now_ns=clock.wall_ns())
         return
     meant = (one for one in library.entries(wanted) if replays or tree or _is_own(one))
-    rows: list[tuple[Entry, Summary]] = []
-    while found := list(islice(meant, limit or None)):
-        these = zip(found, summaries(library, found), strict=True)
-        rows += [row for row in these if not failed_turns or row[1].failed_turns]
-        if not failed_turns or (limit and len(rows) >= limit):
-            break
-    rows = rows[: limit or None]
+    rows = _rows(library, meant, limit, failed_turns=failed_turns)
     sent = uploads(home)
     if as_json:
         print_json([row_json(entry, summary, sent.get(entry.id)) for entry, summary in rows])
@@ -125,14 +115,39 @@ def command(
     from playhead.views.text.run_lists import print_runs
 
     everywhere = wanted.project is None
-    print_runs(rows, home=library.home, everywhere=everywhere, now_ns=clock.wall_ns())
-    waiting = [run for run, one in sent.items() if one.state != "pushed"]
-    if waiting:
-        noun = "run is" if len(waiting) == 1 else "runs are"
-        why = next((sent[run].why for run in waiting if sent[run].why), "")
-        click.echo(f"{len(waiting)} {noun} not pushed yet: playhead push --pending", err=True)
-        if why:
-            click.echo(one_line(why, 300), err=True)
+    is_filtered = failed_turns or wanted != Filter(project=wanted.project)
+    print_runs(
+        rows,
+        home=library.home,
+        everywhere=everywhere,
+        is_filtered=is_filtered,
+        now_ns=clock.wall_ns(),
+    )
+    _print_not_pushed(sent)
+
+
+def _rows(
+    library: Library, meant: Iterator[Entry], limit: int, *, failed_turns: bool
+) -> list[tuple[Entry, Summary]]:
+    """Return the first `limit` runs with their summaries; 0 means all. Reads on while `failed_turns` leaves too few."""
+    rows: list[tuple[Entry, Summary]] = []
+    while found := list(islice(meant, limit or None)):
+        these = zip(found, summaries(library, found), strict=True)
+        rows += [row for row in these if not failed_turns or row[1].failed_turns]
+        if not failed_turns or (limit and len(rows) >= limit):
+            break
+    return rows[: limit or None]
+
+
+def _print_not_pushed(sent: Mapping[str, RunUpload]) -> None:
+    """Name the runs that still have to be uploaded, and why the last try failed."""
+    waiting = [one for one in sent.values() if one.state != "pushed"]
+    if not waiting:
+        return
+    noun = "run is" if len(waiting) == 1 else "runs are"
+    click.echo(f"{len(waiting)} {noun} not pushed yet: playhead push --pending", err=True)
+    if why := next((one.why for one in waiting if one.why), ""):
+        click.echo(one_line(why, 300), err=True)
 
 
 def summaries(library: Library, found: Sequence[Entry]) -> list[Summary]:
@@ -156,45 +171,12 @@ def summaries(library: Library, found: Sequence[Entry]) -> list[Summary]:
 
 def row_json(entry: Entry, summary: Summary, upload: RunUpload | None = None) -> dict[str, Any]:
     manifest = entry.manifest
-    duration = manifest.duration_s if manifest.duration_s is not None else summary.duration_s
     return {
-        "verdict": verdict_of(entry.manifest),
-        "id": entry.id,
-        "name": manifest.name,
-        "status": entry.status,
-        "started_at": manifest.started_at,
-        "ended_at": manifest.ended_at,
-        "duration_s": duration,
-        "events": summary.events,
-        "calls": summary.calls,
-        "llm_calls": summary.llm_calls,
-        "tool_calls": summary.tool_calls,
-        "failed_calls": summary.failures,
-        "failed_turns": summary.failed_turns,
-        "emitted": summary.emitted,
-        "tokens": summary.tokens,
-        "input_tokens": summary.input_tokens,
-        "output_tokens": summary.output_tokens,
-        "cost_usd": summary.cost_usd,
-        "unpriced_calls": summary.unpriced,
-        "command": manifest.command,
-        "tags": manifest.tags,
-        "note": note_of(manifest),
-        "level": manifest.level,
-        "project": manifest.project,
-        "git_commit": manifest.git_commit,
-        "exit_code": manifest.exit_code,
-        "failure": summary.failure,
-        "last_seam": summary.last_seam,
-        "lost": summary.lost,
+        **run_json(entry, summary),
         "keep": manifest.keep,
-        "replay_of": manifest.replay_of,
-        "forked_from": manifest.extra.get("forked_from"),
-        "golden": is_golden(manifest),
         "path": str(entry.path),
         "upload": None if upload is None else upload.state,
         "pulled_from": manifest.extra.get("pulled_from"),
-        "problem": entry.problem,
     }
 
 

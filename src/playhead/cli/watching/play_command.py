@@ -28,6 +28,7 @@ from playhead.views.text.console import console, width_of
 @click.option(
     "--speed",
     type=click.FloatRange(MIN_SPEED, MAX_SPEED),
+    metavar="X",
     help="Playback speed. Default: 1; into a pipe: without delays.",
 )
 @click.option("--max-wait", type=Duration(), help="Shorten longer pauses to this: 1s.")
@@ -45,7 +46,7 @@ from playhead.views.text.console import console, width_of
 )
 @click.option("--lane", "lanes", multiple=True, metavar="GLOB", help="Only these lanes.")
 @click.option(
-    "--who", multiple=True, metavar="GLOB", help="Only what these agents or components did."
+    "--who", multiple=True, metavar="GLOB", help="Only events of these agents or components."
 )
 @click.option("--no-output", is_flag=True, help="Hide the output of the program and its tools.")
 @store_option

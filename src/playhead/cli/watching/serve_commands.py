@@ -10,10 +10,12 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass, fields
+from functools import partial, wraps
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -29,11 +31,11 @@ from playhead.tape.reading.partial_run import connect_with, is_partial
 from playhead.views.web.access_tokens import new_token
 
 if TYPE_CHECKING:
-    from playhead.views.web.api.start import Address
+    from playhead.views.web.api.start import Address, Wire
 
 
+_ROOT = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,}")
-F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option(
@@ -41,7 +43,10 @@ _OPTIONS = (
         help="Listen on this address.",
     ),
     click.option(
-        "--port", type=click.IntRange(0, 65535), help="Port. Default: 7411, or another one if it is in use."
+        "--port",
+        type=click.IntRange(0, 65535),
+        metavar="N",
+        help="Port. Default: 7411, or another one if it is in use.",
     ),
     click.option(
         "--token", metavar="TOKEN", default="auto",
@@ -62,16 +67,44 @@ _OPTIONS = (
     ),
     click.option(
         "--trust-proxy", "proxies", multiple=True, metavar="ADDRESS",
-        help="Trust the X-Forwarded headers of a reverse proxy at this address.",
+        help="Trust the X-Forwarded headers of a reverse proxy at this address or network.",
+    ),
+    click.option(
+        "--root-path", default="", metavar="PATH",
+        help="Path below which a reverse proxy shows this server, such as /playhead.",
     ),
     click.option("--allow-replay", is_flag=True, help="Allow clients to start replays of recorded commands."),
 )  # fmt: skip
 
 
-def server_options(function: F) -> F:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """The options that `serve` and `open` share, by the names of their parameters."""
+
+    host: str
+    port: int | None
+    token: str
+    no_token: bool
+    hosts: tuple[str, ...]
+    allow_replay: bool
+    tls_cert: str | None
+    tls_key: str | None
+    proxies: tuple[str, ...]
+    root_path: str
+
+
+def server_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a server to a command, which gets them as its parameter `server`."""
+    names = [one.name for one in fields(ServerOptions)]
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        server = ServerOptions(**{name: given.pop(name) for name in names})
+        function(server=server, **given)
+
     for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+        command = option(command)
+    return command
 
 
 def needs_extra(name: str) -> UsageError:
@@ -87,15 +120,7 @@ def serve_until_stopped(
     path: str,
     browser: bool,
     as_json: bool = False,
-    host: str,
-    port: int | None,
-    token: str,
-    no_token: bool,
-    hosts: tuple[str, ...],
-    allow_replay: bool,
-    tls_cert: str | None,
-    tls_key: str | None,
-    proxies: tuple[str, ...],
+    server: ServerOptions,
 ) -> None:
     """Print the address, open a browser if wanted, and serve until Ctrl-C."""
     try:
@@ -107,28 +132,26 @@ def serve_until_stopped(
         from playhead.remote.partial_runs import Connections
 
         connect_with(Connections().connect)
-    local = start.is_loopback(host)
-    if no_token and not local:
-        raise UsageError(
-            f"Everyone who can reach {host} could read every run. Leave --no-token out."
-        )
-    known = None if no_token else _checked(token)
-    if (tls_cert is None) != (tls_key is None):
-        raise UsageError("HTTPS needs both --tls-cert and --tls-key.")
-    wire = start.Wire(certificate=tls_cert, key=tls_key, proxies=proxies)
-    listener = start.listen(host, port)
+    known, wire, root = _checked(server), _wire(server), _checked_root(server.root_path)
+    listener = start.listen(server.host, server.port)
     address = start.Address(
-        host=host, port=listener.getsockname()[1], token=known, scheme=wire.scheme
+        host=server.host,
+        port=listener.getsockname()[1],
+        token=known,
+        scheme=wire.scheme,
+        root_path=root,
     )
+    local = start.is_loopback(server.host)
     application = app(
         home,
         token=known,
-        allow_replay=allow_replay,
-        hosts=(*hosts, *(() if local else (host,))),
+        allow_replay=server.allow_replay,
+        hosts=(*server.hosts, *(() if local else (server.host,))),
         any_address=not local,
         prices=overrides(),
+        root_path=root,
     )
-    server = start.server_for(application, wire)
+    running = start.server_for(application, wire)
     # Stories are large, long-lived and free of cycles: with the default thresholds, the garbage collector takes a
     # quarter of the time of building one.
     gc.set_threshold(100_000, 50, 1000)
@@ -142,14 +165,33 @@ def serve_until_stopped(
             _beside(partial(_prefetch, address, path))
         if browser:
             _beside(partial(webbrowser.open, address.at(path)))
-        ended = start.run_until_interrupted(server, listener)
+        ended = start.run_until_interrupted(running, listener)
     if not ended:
         # Python sometimes crashes when it shuts down while an event loop is running.
         sys.stdout.flush()
         os._exit(0)
 
 
-def _checked(token: str) -> str:
+def _wire(server: ServerOptions) -> Wire:
+    from playhead.views.web.api.start import Wire
+
+    if (server.tls_cert is None) != (server.tls_key is None):
+        raise UsageError("HTTPS needs both --tls-cert and --tls-key.")
+    proxies = tuple(_checked_proxy(one) for one in server.proxies)
+    return Wire(certificate=server.tls_cert, key=server.tls_key, proxies=proxies)
+
+
+def _checked(server: ServerOptions) -> str | None:
+    """Return the token that clients must send. None: --no-token, which is for loopback alone."""
+    from playhead.views.web.api.start import is_loopback
+
+    if server.no_token:
+        if is_loopback(server.host):
+            return None
+        raise UsageError(
+            f"Everyone who can reach {server.host} could read every run. Leave --no-token out."
+        )
+    token = server.token
     if token == "auto":  # noqa: S105  a word
         return new_token()
     if not _TOKEN.fullmatch(token):
@@ -157,6 +199,27 @@ def _checked(token: str) -> str:
             "A token has at least 8 letters, digits, '.', '_', '~' or '-'. `--token auto` generates one."
         )
     return token
+
+
+def _checked_root(path: str) -> str:
+    """Return the path without a slash at its end. It becomes a part of pages, redirects and cookies."""
+    root = path.rstrip("/")
+    if root and not _ROOT.fullmatch(root):
+        raise UsageError(
+            f"{path!r} is not a path for --root-path. Expected letters, digits, '.', '_', '~' and '-' after "
+            "slashes, such as /playhead."
+        )
+    return root
+
+
+def _checked_proxy(address: str) -> str:
+    try:
+        return str(ip_network(address)) if "/" in address else str(ip_address(address))
+    except ValueError:
+        raise UsageError(
+            f"{address!r} is not an address for --trust-proxy. Expected an IP address or a network, such as "
+            "10.0.0.7 or 10.0.0.0/24."
+        ) from None
 
 
 def _beside(work: Callable[[], object]) -> None:
@@ -189,15 +252,7 @@ def _say(address: Address, path: str, home: Path, *, as_json: bool) -> None:
 @store_option
 def serve_command(
     *,
-    host: str,
-    port: int | None,
-    token: str,
-    no_token: bool,
-    hosts: tuple[str, ...],
-    allow_replay: bool,
-    tls_cert: str | None,
-    tls_key: str | None,
-    proxies: tuple[str, ...],
+    server: ServerOptions,
     browser: bool,
     as_json: bool,
     store: Path | None,
@@ -213,6 +268,7 @@ def serve_command(
     playhead serve --port 8000 --store ./tapes
     playhead serve --host 0.0.0.0
     playhead serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
+    playhead serve --root-path /playhead --trust-proxy 10.0.0.7 --allow-host tapes.example
     playhead serve --no-token           no token: every user of this machine can read every run
     curl -s localhost:7411/api/recordings?status=failed | jq '.runs[].id'
     """
@@ -221,15 +277,7 @@ def serve_command(
         path="/",
         browser=browser,
         as_json=as_json,
-        host=host,
-        port=port,
-        token=token,
-        no_token=no_token,
-        hosts=hosts,
-        allow_replay=allow_replay,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
-        proxies=proxies,
+        server=server,
     )
 
 
@@ -243,15 +291,7 @@ def open_command(
     *,
     run: str,
     no_browser: bool,
-    host: str,
-    port: int | None,
-    token: str,
-    no_token: bool,
-    hosts: tuple[str, ...],
-    allow_replay: bool,
-    tls_cert: str | None,
-    tls_key: str | None,
-    proxies: tuple[str, ...],
+    server: ServerOptions,
     as_json: bool,
     store: Path | None,
 ) -> None:
@@ -280,15 +320,7 @@ def open_command(
             path=path,
             browser=not no_browser,
             as_json=as_json,
-            host=host,
-            port=port,
-            token=token,
-            no_token=no_token,
-            hosts=hosts,
-            allow_replay=allow_replay,
-            tls_cert=tls_cert,
-            tls_key=tls_key,
-            proxies=proxies,
+            server=server,
         )
         return
     if as_json:

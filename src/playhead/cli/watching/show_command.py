@@ -35,6 +35,7 @@ _FIRST_EVENTS = 4_000
     "--limit",
     "-n",
     type=click.IntRange(min=0),
+    metavar="N",
     default=0,
     help="Maximum number of lines; 0 for all.",
 )

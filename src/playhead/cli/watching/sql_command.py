@@ -7,6 +7,7 @@ import sys
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -20,15 +21,14 @@ from playhead.views.text.safe import one_line
 @click.argument("query")
 @click.option(
     "--parquet",
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    metavar="DIR",
-    help="Query the files of `playhead export --parquet DIR`, not the catalogue.",
+    metavar="DIR|URL",
+    help="Query the files of `playhead export --parquet`, not the catalogue.",
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @json_option
 @store_option
 def command(
-    *, query: str, parquet: Path | None, as_csv: bool, as_json: bool, store: Path | None
+    *, query: str, parquet: str | None, as_csv: bool, as_json: bool, store: Path | None
 ) -> None:
     """Query all runs of the store with SQL.
 
@@ -38,13 +38,21 @@ def command(
     playhead sql "select name, quantile_cont(duration_s, 0.95) from runs group by all" --json
     playhead sql --parquet stats/ "select day, count(*) from runs group by all order by day"
 
-    Tables: runs, calls (summed by run, name and duration), tags. Views: llm, tools, daily_cost. `describe runs` lists
-    the columns. A query can read these tables and no other file. Needs the extra `duckdb`.
+    Tables: runs, calls (summed by run, name and duration), tags; in Parquet files also single_calls, turns and files.
+    Views: llm, tools, daily_cost. `describe runs` lists the columns. A query can read these tables and no other file.
+    Needs the extra `duckdb`.
     """
-    from playhead.analytics.duck import ask_catalogue, ask_parquet
+    from playhead.analytics.duck import MARKER, ask_catalogue, ask_parquet
 
-    if parquet is not None:
-        found = ask_parquet(parquet, query)
+    if parquet is not None and "://" in parquet:
+        from playhead.remote.folder_copies import download
+        from playhead.remote.objects import ObjectFolder
+
+        with TemporaryDirectory(prefix="playhead-parquet-") as scratch:
+            download(ObjectFolder(parquet), Path(scratch), MARKER)
+            found = ask_parquet(Path(scratch), query)
+    elif parquet is not None:
+        found = ask_parquet(Path(parquet), query)
     else:
         from playhead.library.engine import database_of
         from playhead.library.indexing import update

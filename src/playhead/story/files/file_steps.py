@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +24,8 @@ _BINARY = 8_000
 # Maximum number of pairs of equal lines in the differing part of two versions. Beyond it, common lines are not matched
 # exactly.
 _MOST_PAIRS = 5_000_000
+# The time of a file may be this much too early: the kernel takes it from its last tick.
+_TICK_NS = 10_000_000
 
 
 # "not stored": a secret or an unreadable file; only its hash is on the tape. "missing": the store does not
@@ -80,7 +82,10 @@ def file_steps(story: Story, history: FileHistory) -> list[FileStep]:
     calls = story.calls()
     by_ref = {one.ref: one for one in calls}
     models = [one for one in calls if one.boundary == "llm"]
-    return [_step(effect, by_ref, models) for effect in history.effects]
+    shown = (
+        one for one in history.effects if one.changes or not one.touched or one.left_out or one.gaps
+    )
+    return [_step(effect, by_ref, models) for effect in shown]
 
 
 def files_of_call(story: Story, history: FileHistory, call: CallItem) -> list[CountedChange]:
@@ -254,11 +259,34 @@ def _step(effect: FileEffect, by_ref: dict[str, CallItem], models: list[CallItem
     asked = [by_ref[one.cause] for one in calls if one.cause in by_ref]
     start = min((one.mono for one in calls), default=effect.until_ns)
     earlier = [one for one in models if one.ended is not None and one.ended.mono <= start]
-    if after is None and not calls:
-        before = [one for one in by_ref.values() if one.ended and one.ended.mono <= start]
-        after = max(before, key=lambda one: one.number, default=None)
+    if not calls:
+        after = _last_before(effect, after, by_ref.values())
     llm = asked[-1] if asked else (earlier[-1] if earlier else None)
     return FileStep(effect=effect, calls=calls, after=after, llm=llm)
+
+
+def _last_before(
+    effect: FileEffect, known: CallItem | None, calls: Iterable[CallItem]
+) -> CallItem | None:
+    """Return the call that ended last before changes of the agent's own code. The recorder of files names only calls
+    that can change files (`known`); an LLM call may have ended since. The times of the changed files tell, unless they
+    are older than `known`: a program may copy a file with its time.
+    """
+    ended = [
+        one
+        for one in calls
+        if DERIVED not in one.facts and one.ended and one.ended.mono <= effect.until_ns
+    ]
+    written = max((one.after.mtime_ns for one in effect.changes if one.after), default=0)
+    if known is not None:
+        if written + _TICK_NS < _end_wall(known):
+            return known
+        ended = [one for one in ended if _end_wall(one) <= written + _TICK_NS]
+    return max((*ended, *([known] if known else [])), key=lambda one: one.number, default=None)
+
+
+def _end_wall(call: CallItem) -> int:
+    return call.wall if call.ended is None else call.wall + call.ended.mono - call.mono
 
 
 def _terminated(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from playhead.errors import UsageError
+from playhead.errors import TapeDamaged, UsageError
 from playhead.story.files.file_steps import FileStep, opcodes, text_of
 from playhead.workspace.history import FileHistory
 from playhead.workspace.tree_listing import Change, FileEntry, shown
@@ -90,7 +90,10 @@ class LineOrigins:
         """Return the origins of a file after this many steps."""
         before, change = self._change(path, place)
         if change is None or change.after is None:
-            lines = self._lines(self._history.start(self._number)[path], path)
+            start = self._history.start(self._number).get(path)
+            if start is None:
+                raise _contradiction(path)
+            lines = self._lines(start, path)
             return [START] * len(lines) if self._earlier is None else self._earlier(path, lines)
         key = (path, change.after.id)
         first = self._first(path, change.after.id, before)
@@ -99,7 +102,9 @@ class LineOrigins:
         if key in self._known:
             return self._known[key]
         step = self._steps[before]
-        source = change if change.before is not None else self._source(step, change)
+        source = self._replacement(step, change)
+        if source is None:
+            source = change if change.before is not None else self._source(step, change)
         if source is None:
             origins: Origins = [(step,)] * len(self._lines(change.after, path))
         else:
@@ -110,6 +115,8 @@ class LineOrigins:
 
     def _merged(self, source: Change, change: Change, step: FileStep, old: Origins) -> Origins:
         was = self._lines(source.before, source.path)
+        if len(was) != len(old):
+            raise _contradiction(source.path)
         now = self._lines(change.after, change.path)
         first = _origins(was, now, old, step)
         # Compare a second time, from the end: among equal lines that are next to each other, this pairs different ones.
@@ -135,6 +142,24 @@ class LineOrigins:
             for change in self._steps[place].effect.changes:
                 if change.path == path and change.after is not None and change.after.id == name:
                     return place + 1
+        return None
+
+    def _replacement(self, step: FileStep, change: Change) -> Change | None:
+        """Return the change by which another file left its path, if it replaced an existing one: `mv new.py app.py`,
+        or two files that have exchanged their names. Only a file with exactly this content counts.
+        """
+        if change.before is None or change.after is None:
+            return None
+        for other in step.effect.changes:
+            was, now = other.before, other.after
+            if other.path == change.path or was is None or was.same_as(now):
+                continue
+            # Content may be known as an object of git under one path and as a blob under the other.
+            is_alike = was.is_file and was.is_stored and was.size == change.after.size
+            if is_alike and self._history.content(was, self._number) == self._history.content(
+                change.after, self._number
+            ):
+                return other
         return None
 
     def _source(self, step: FileStep, change: Change) -> Change | None:
@@ -163,6 +188,13 @@ class LineOrigins:
             why = "binary" if entry is not None and entry.is_stored else "not on the tape"
             raise UsageError(f"{shown(path)} is {why}: there are no lines to attribute.")
         return text.splitlines()
+
+
+def _contradiction(path: bytes) -> TapeDamaged:
+    return TapeDamaged(
+        f"The tape contradicts itself: a step changed {shown(path)}, but the file that it changed was not there, or "
+        "had other lines. Without the whole history, no line can be attributed."
+    )
 
 
 def _origins(was: list[str], now: list[str], old: Origins, step: FileStep) -> Origins:

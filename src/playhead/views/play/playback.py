@@ -208,6 +208,11 @@ def between(
     """Return the frames from `first` to `last`, both included."""
     low = 0 if first is None else _index(frames, first, end=False)
     high = len(frames) if last is None else _index(frames, last, end=True)
+    if frames and low >= len(frames):
+        end = words.position(frames[-1].at_ns)
+        raise UsageError(f"--from is after the end of the run, which is at {end}.")
+    if frames and low >= high:
+        raise UsageError("There is nothing to play between --from and --to.")
     return frames[low:high]
 
 
@@ -222,6 +227,6 @@ def _index(frames: Sequence[PlayFrame], place: PlayPlace, *, end: bool) -> int:
     ]
     if not found:
         raise UsageError(
-            f"Call {place.call} is not among the frames to play; it may be filtered out."
+            f"There is no call {place.call} to play: the run does not have it, or a filter hides it."
         )
     return found[-1] + 1 if end else found[0]

@@ -133,10 +133,10 @@ class Transcript:
         call = frame.item
         self.page.put(labels.question(call, room))
         self._open = (call.ref, "begin")
-        asked = [told for exchange in call.llm if (told := asked_by_person(exchange))]
-        for told in asked:
+        asked = [prompt for exchange in call.llm if (prompt := asked_by_person(exchange))]
+        for prompt in asked:
             room = self._line(frame, inner=_INDENT, clock=False) - 2
-            self.page.put(Text.assemble(("‹ ", "quiet"), (one_line(told, room), "asked")))
+            self.page.put(Text.assemble(("‹ ", "quiet"), (one_line(prompt, room), "asked")))
 
     def _end(self, frame: PlayFrame) -> None:
         item = frame.item
@@ -180,10 +180,10 @@ def _outcome(frame: PlayFrame, room: int) -> Text:
         return Text(f" {labels.reason(item.failure, max(1, left - 1))}", "failed").append_text(
             right
         )
-    told = labels.answer(item) or _tool_calls(item) if isinstance(item, CallItem) else ""
+    result = labels.answer(item) or _tool_calls(item) if isinstance(item, CallItem) else ""
     said = Text()
-    if told and left > 8:
-        said = Text.assemble((" → ", "quiet"), one_line(told, left - 3))
+    if result and left > 8:
+        said = Text.assemble((" → ", "quiet"), one_line(result, left - 3))
     if isinstance(item, CallItem) and labels.unusual_end(item):
         said.append(labels.unusual_end(item), style="interrupted")
     return said.append_text(right)

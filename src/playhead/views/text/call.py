@@ -47,7 +47,10 @@ def fact_style(title: str, call: CallItem) -> str:
 
 
 def facts(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a call: who, what, when, where, why, outcome, tokens, cost."""
+    """Yield the facts of a call: who, what, when, where, why, outcome, tokens, cost. An error comes first."""
+    ended = call.how or "no answer: it was in flight when the tape ended"
+    if call.failure is not None:
+        yield "ended", f"{ended}: {reason(call.failure)}"
     yield "who", one_line(f"{call.who or '?'}, lane {call.lane}", 200)
     effect = f", effect: {call.effect}" if call.effect else ""
     yield "what", one_line(f"{call.boundary} {call.name}{effect}", 400)
@@ -59,8 +62,8 @@ def facts(story: Story, call: CallItem) -> Iterator[tuple[str, str]]:
     yield "where", one_line(f"{call.at or '?'} (event {call.ref})", 200)
     for step in why(story, call):
         yield "why", step
-    ended = call.how or "never answered: it was in flight when the tape ends"
-    yield "ended", ended if call.failure is None else f"{ended}: {reason(call.failure)}"
+    if call.failure is None:
+        yield "ended", ended
     for used in usages(call):
         shares = (
             (used.cache_read_tokens, "read from cache"),

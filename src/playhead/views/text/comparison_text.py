@@ -8,7 +8,7 @@ from difflib import unified_diff
 from rich.table import Table
 from rich.text import Text
 
-from playhead.story.comparison.compare import Comparison, Side, Step
+from playhead.story.comparison.compare import Comparison, Step
 from playhead.views.text.console import console
 from playhead.views.text.safe import clean, one_line
 from playhead.views.text.words import change, shown
@@ -91,17 +91,17 @@ def step_lines(index: int, step: Step) -> Iterator[Text]:
         line.append(f"  {side.rung}", style="quiet")
     yield line
     if step.kind != "changed" or step.left is None or step.right is None:
-        yield Text(f"    {one_line(side.asked, 110)}", style="quiet")
+        if side.asked:
+            yield Text(f"    {one_line(side.asked, 110)}", style="quiet")
         return
     if step.left.name != step.right.name:
         yield Text(f"    - {one_line(step.left.name, 100)}", style="failed")
         yield Text(f"    + {one_line(step.right.name, 100)}", style="ok")
-    yield from _texts("asked", step.left, step.right)
-    yield from _texts("answered", step.left, step.right)
+    yield from _texts("request", step.left.asked, step.right.asked)
+    yield from _texts("response", step.left.answered, step.right.answered)
 
 
-def _texts(what: str, left: Side, right: Side) -> Iterator[Text]:
-    before, after = getattr(left, what), getattr(right, what)
+def _texts(what: str, before: str, after: str) -> Iterator[Text]:
     if before == after:
         return
     yield Text(f"    {what}", style="quiet")

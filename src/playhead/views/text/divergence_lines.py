@@ -12,6 +12,7 @@ from rich.text import Text
 
 from playhead.replay.matching.nearest import around
 from playhead.replay.report.causes import WHY
+from playhead.replay.report.divergence import place_of
 from playhead.views.text.safe import clean, one_line
 from playhead.views.text.words import compact
 
@@ -44,10 +45,10 @@ def divergence_lines(
         yield from _wrapped(clean(title), width, indent, "failed")
     if one.get("kind") not in ("missed", "unused"):
         return
-    verb = "asked" if one.get("kind") == "missed" else "recorded"
-    place = one_line(str(one.get("at") or "?"), 100)
+    verb = "called" if one.get("kind") == "missed" else "recorded"
+    place = place_of(one_line(str(one["at"]), 100)) if one.get("at") else "at an unknown place"
     lane = one_line(str(one.get("lane")), 40)
-    yield from _wrapped(f"{verb} at {place}, lane {lane}", width, indent, "quiet")
+    yield from _wrapped(f"{verb} {place}, lane {lane}", width, indent, "quiet")
     near = one.get("nearest")
     if isinstance(near, dict):
         yield from _nearest(near, width, indent)

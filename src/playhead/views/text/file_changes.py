@@ -35,11 +35,16 @@ def print_changes(history: FileHistory, steps: list[FileStep], *, everything: bo
     out = console()
     width = width_of(out)
     total: set[bytes] = set()
+    last: str | None = None
     for step in steps:
         rows = change_rows(history, step, everything=everything)
         if not rows:
             continue
-        out.print(step_title(step, width), no_wrap=True, overflow="crop")
+        # A long call has several effects, and so has a call that changed several workspaces.
+        title = step_title(step, width)
+        if title.plain != last:
+            out.print(title, no_wrap=True, overflow="crop")
+        last = title.plain
         for row in rows:
             out.print(row, no_wrap=True, overflow="ellipsis")
         total |= {one.path for one in step.effect.changes if not one.path.startswith(_GIT)}
@@ -52,8 +57,11 @@ def change_rows(history: FileHistory, step: FileStep, *, everything: bool) -> li
     reasons = dict(step.effect.left_out)
     plain = [one for one in changes if everything or not (one.path + b"/").startswith(_GIT)]
     number = step.effect.workspace
+    start = next((one for one in history.starts if one.number == number), None)
+    # A single file outside the workspaces is shown with its whole path.
+    folder = "" if start is None or start.only is None else start.root.rstrip("/") + "/"
     rows = [
-        _row(one, count_lines(history, one, number), reasons.pop(shown(one.path), None))
+        _row(one, count_lines(history, one, number), reasons.pop(shown(one.path), None), folder)
         for one in plain
     ]
     if len(changes) > len(plain):
@@ -206,15 +214,14 @@ def step_title(step: FileStep, width: int) -> Text:
         return Text(f"{after}: the agent's own code", style="name")
     if len(step.calls) > 1:
         numbers = ", ".join(f"#{one.number}" for one in step.calls)
-        return Text(f"{numbers} at the same time: shared", style="name")
+        return Text(f"{numbers} ran at the same time", style="name")
     return heading(step.calls[0], width)
 
 
-def _row(change: Change, lines: LineCount, why: str | None = None) -> Text:
-    row = Text(f"    {_LETTERS[change.how]} {one_line(shown(change.path), 200)}")
+def _row(change: Change, lines: LineCount, why: str | None = None, folder: str = "") -> Text:
+    row = Text(f"    {_LETTERS[change.how]} {one_line(folder + shown(change.path), 200)}")
     if lines.added is None:
-        entry = change.after or change.before
-        is_stored = entry is not None and entry.is_stored
+        is_stored = all(one is None or one.is_stored for one in (change.before, change.after))
         row.append(" binary" if is_stored else " not stored", "quiet")
         row.append(f" ({why})" if why and not is_stored else "", "quiet")
         return row
@@ -226,7 +233,7 @@ def _row(change: Change, lines: LineCount, why: str | None = None) -> Text:
 
 
 def _summary(history: FileHistory, files: int) -> str:
-    left_out = sum(int(one.facts.get("left_out_count", 0)) for one in history.starts)
+    left_out = sum(one.facts.get("left_out_count", 0) for one in history.starts)
     parts = [f"{files:,} file{'' if files == 1 else 's'} changed"]
     if left_out:
         parts.append(f"{left_out:,} left out of the snapshot")

@@ -106,13 +106,13 @@ def _call(call: CallItem, room: int) -> Text:
     line = _named(call)
     ending = unusual_end(call)
     if not call.llm:
-        given, told = _given(call), answer(call)
-        left = room - line.cell_len - len(ending) - (3 if told else 0)
-        given, told = shared(given, told, left)
+        given, answered = _given(call), answer(call)
+        left = room - line.cell_len - len(ending) - (3 if answered else 0)
+        given, answered = shared(given, answered, left)
         line.append(given)
-        if told:
+        if answered:
             line.append(" → ", style="quiet")
-            line.append(told)
+            line.append(answered)
     if ending:
         line.append(ending, style="interrupted")
     return line
@@ -162,6 +162,9 @@ def answer(call: CallItem) -> str:
 def _note(note: NoteItem) -> Text:
     kind = events.kind_of(note.kind)
     title, summary = note_texts(note)
+    if note.kind in (events.OUTPUT, events.INPUT):
+        # The tree shows the other lines below this one.
+        summary = summary.strip("\n").partition("\n")[0]
     if kind.is_warning:
         return Text(one_line(f"! {title}: {summary}", LONGEST), style=kind.style)
     if kind.mark:

@@ -19,6 +19,9 @@ from playhead.views.text.safe import one_line
 _FEW = 20
 
 
+_NO_CHECKSUM = "This file has no checksum, so Playhead cannot tell whether it was changed."
+
+
 def verification_lines(
     run: Path, found: Verification | TapeError, *, only_damaged: bool = False
 ) -> Iterator[Text]:
@@ -27,24 +30,32 @@ def verification_lines(
     if isinstance(found, TapeError):
         yield Text(f"✗ {name}  {one_line(str(found), 400)}", style="failed")
         return
-    if found.ok and found.lost:
-        what = f"incomplete: {words.count(found.lost)} events were lost"
+    losses = [
+        f"{words.count(number)} {noun} were lost"
+        for number, noun in ((found.lost, "events"), (found.lost_file_changes, "file changes"))
+        if number
+    ]
+    if found.ok and losses:
+        what = f"incomplete: {' and '.join(losses)}"
         yield Text.assemble(
-            ("! ", "interrupted"), f"{name}  {what}, the rest is whole: {_contents(found)}"
+            ("! ", "interrupted"), f"{name}  {what}, the rest is intact: {_contents(found)}"
         )
         return
     if found.ok:
         if not only_damaged:
-            yield Text.assemble(("✓ ", "ok"), f"{name}  whole: {_contents(found)}")
+            yield Text.assemble(("✓ ", "ok"), f"{name}  intact: {_contents(found)}")
+            if found.file_checksum == "none":
+                yield Text(f"  {_NO_CHECKSUM}", style="quiet")
         return
     number = len(found.damages) + found.more
-    noun = "damage" if number == 1 else "damages"
+    noun = "damaged place" if number == 1 else "damaged places"
     yield Text(f"✗ {name}  {words.count(number)} {noun} in {_contents(found)}", style="failed")
     for damage in found.damages[:_FEW]:
         yield Text(f"  {place(damage)}")
     if number > _FEW:
         yield Text(f"  … and {words.count(number - _FEW)} more; --json lists them", style="quiet")
-    yield Text(f"  `playhead repair {name}` rescues the readable part.", style="quiet")
+    if found.file_checksum is None:
+        yield Text(f"  `playhead repair {name}` rescues the readable part.", style="quiet")
 
 
 def signature_line(signature: Signature) -> Text:

@@ -46,7 +46,9 @@ class BatchProgress:
         if self._is_terminal:
             sys.stderr.write(_CLEAR)
         if not self._is_terminal or verdict.outcome != "passed":
-            self._out.print(_line(verdict, self._done, self._total), no_wrap=True, overflow="crop")
+            self._out.print(
+                _line(verdict, self._done, self._total), no_wrap=True, overflow="ellipsis"
+            )
         if self._is_terminal:
             sys.stderr.write(self._state(elapsed_s))
             sys.stderr.flush()

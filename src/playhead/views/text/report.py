@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
 from playhead.replay.report.verdict import RUNGS, Report
 from playhead.views.text import words
-from playhead.views.text.console import console
+from playhead.views.text.console import console, width_of
 from playhead.views.text.divergence_lines import divergence_lines
 from playhead.views.text.safe import one_line
 
@@ -58,7 +59,8 @@ def print_report(report: Report) -> None:
     if not_made := [one for one in report.divergences if one.get("consequence")]:
         out.print(_not_made(not_made))
     for note in (*_file_lines(report), *report.notes):
-        out.print(Text(one_line(note, 200), style="quiet"))
+        # Long enough for three names and the command that follows them: a shortened command cannot be copied.
+        out.print(Text(one_line(note, 400), style="quiet"))
 
 
 def _start_up(report: Report) -> str:
@@ -87,7 +89,7 @@ def _file_lines(report: Report) -> list[str]:
     if files.not_restored:
         lines.append(
             f"not restored: {_named(files.not_restored)}. The content is not on the tape (secret or large); "
-            "this run had the files of today, if there are any."
+            "this replay used the current files, if there are any."
         )
     if files.unused_edits:
         lines.append(
@@ -104,8 +106,8 @@ def _named(paths: Sequence[str]) -> str:
 
 def _in_place_advice(report: Report) -> str:
     if report.forked_at is not None:
-        return f"To replay with the files of today: `playhead replay {report.run} --in-place`."
-    return "To replay with the files of today: --in-place."
+        return f"To replay with the current files: `playhead replay {report.run} --in-place`."
+    return "To replay with the current files: --in-place."
 
 
 def _verdict(report: Report) -> tuple[str, str]:
@@ -120,14 +122,14 @@ def _verdict(report: Report) -> tuple[str, str]:
         )
         noun = "call" if blocked == 1 else "calls"
         cut = f", {blocked} {noun} blocked" if blocked else ""
-        what = "fork" if report.forked_at is not None else ", ".join(report.live)
-        return f"≠ changed ({what} live{cut})", "failed" if blocked else "running"
+        what = "fork" if report.forked_at is not None else f"{', '.join(report.live)} live"
+        return f"≠ changed ({what}{cut})", "failed" if blocked else "running"
     if report.forked_at is not None:
         return ("✓ forked", "ok") if same else ("✗ diverged", "failed")
     if report.live and same:
         return f"✓ as taped, with {', '.join(report.live)} live", "ok"
     if report.verdict == "unproven":
-        return "? unproven: the same, but no fence kept it from the world", "interrupted"
+        return "? unproven: no difference, but no fence", "interrupted"
     return ("✓ identical", "ok") if same else ("✗ diverged", "failed")
 
 
@@ -219,6 +221,8 @@ def _not_made(calls: Sequence[dict[str, Any]]) -> Text:
     )
 
 
+# The columns of a forecast without the names, with the spaces between them.
+_FORECAST_WIDTH = 58
 _STYLES = {"tape": "ok", "live": "interrupted", "allowed": "interrupted", "blocked": "failed"}
 
 
@@ -226,14 +230,18 @@ def print_forecast(rows: Sequence[Forecast]) -> None:
     out = console()
     taped = sum(row.calls for row in rows if row.answer == "tape")
     live = sum(row.calls for row in rows if row.answer == "live")
-    out.print(Text(f"{taped} calls from the tape, {live} live; nothing was run"))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), header_style="quiet")
-    for heading in ("", "name", "calls", "answered by", "if not on the tape", "effect"):
-        table.add_column(heading, justify="right" if heading == "calls" else "left")
+    noun = "call" if taped == 1 else "calls"
+    out.print(Text(f"{taped} {noun} from the tape, {live} live; nothing was run"))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="quiet")
+    # Only names are shortened: the other columns decide what the user does next.
+    room = max(12, width_of(out) - _FORECAST_WIDTH)
+    for heading in ("", "name", "calls", "answered by", "if missing", "effect"):
+        justify: JustifyMethod = "right" if heading == "calls" else "left"
+        table.add_column(heading, justify=justify, no_wrap=True)
     for row in rows:
         table.add_row(
             Text(row.boundary, style=row.boundary),
-            Text(one_line(row.name, 40)),
+            Text(one_line(row.name, min(room, 40))),
             Text(str(row.calls)),
             Text(row.answer, style=_STYLES.get(row.answer, "")),
             Text(row.miss, style=_STYLES.get(row.miss, "failed")),

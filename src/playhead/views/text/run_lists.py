@@ -32,12 +32,20 @@ _WHY = 24
 
 
 def print_runs(
-    rows: Sequence[tuple[Entry, Summary]], *, home: Path, everywhere: bool, now_ns: int
+    rows: Sequence[tuple[Entry, Summary]],
+    *,
+    home: Path,
+    everywhere: bool,
+    is_filtered: bool,
+    now_ns: int,
 ) -> None:
     out = console()
     width = width_of(out)
     if not rows:
         place = str(home) if everywhere else "this project"
+        if is_filtered:
+            out.print(f"No run in {place} matches these options.")
+            return
         out.print(f"No runs in {place}.")
         out.print("Record one: playhead record -- python my_agent.py")
         return
@@ -53,9 +61,9 @@ def print_runs(
         if entry.problem:
             out.print(Text(f"! {one_line(entry.problem, 400)}", style="interrupted"))
         elif summary.lost:
-            warning = (
-                f"! {entry.id} lost {words.count(summary.lost)} events: `playhead show` says where"
-            )
+            noun = "event" if summary.lost == 1 else "events"
+            lost = f"{words.count(summary.lost)} {noun}"
+            warning = f"! {entry.id} lost {lost}: `playhead show` says where"
             out.print(Text(one_line(warning, 400), style="interrupted"))
 
 
@@ -150,6 +158,8 @@ def _line(cells: Sequence[str], widths: Sequence[int], styles: Sequence[str]) ->
 
 
 _WIDTH = 28
+# Below this width a line of the tree has no times, so that there is room for the verdict.
+_NARROW = 76
 
 
 def print_families(entries: Sequence[Entry], *, limit: int | None, now_ns: int) -> None:
@@ -159,7 +169,8 @@ def print_families(entries: Sequence[Entry], *, limit: int | None, now_ns: int) 
         out.print("No runs here. Record one: playhead record -- python my_agent.py")
         return
     for prefix, entry in families(entries, limit=limit):
-        out.print(_family_line(prefix, entry, now_ns), no_wrap=True, overflow="crop")
+        line = _family_line(prefix, entry, now_ns, is_narrow=out.width < _NARROW)
+        out.print(line, no_wrap=True, overflow="ellipsis")
 
 
 def parent_of(entry: Entry) -> str | None:
@@ -192,16 +203,18 @@ def families(entries: Sequence[Entry], *, limit: int | None = None) -> Iterator[
         yield from (("", entry) for entries in below.values() for entry in entries)
 
 
-def _family_line(prefix: str, entry: Entry, now_ns: int) -> Text:
+def _family_line(prefix: str, entry: Entry, now_ns: int, *, is_narrow: bool) -> Text:
     manifest = entry.manifest
     age = words.age(manifest.started_ns, now_ns) if manifest.started_ns else "–"
     room = max(0, _WIDTH - len(prefix))
+    name = 12 if is_narrow else 18
+    times = f"{age:>5} {words.duration(manifest.duration_s):>8}  "
     return Text.assemble(
         (prefix, "quiet"),
         _glyph(entry),
         f"{one_line(entry.id, 60):<{room}}",
-        (f"{one_line(manifest.name, 18):<18} ", "name"),
-        (f"{age:>5} {words.duration(manifest.duration_s):>8}  ", "quiet"),
+        (f"{one_line(manifest.name, name):<{name}} ", "name"),
+        ("" if is_narrow else times, "quiet"),
         (_relation(entry), "quiet"),
     )
 
@@ -231,7 +244,8 @@ def print_hits(page: ResultPage, *, now_ns: int, everywhere: bool) -> None:
     left = page.total - len(page.rows)
     noun = "run" if page.total == 1 else "runs"
     more = f", the first {len(page.rows)} shown (--limit)" if left > 0 else ""
-    out.print(Text(f"{words.count(page.total)} {noun}{more}", style="quiet"))
+    counted = f"{'more than ' if page.has_more else ''}{words.count(page.total)}"
+    out.print(Text(f"{counted} {noun}{more}", style="quiet"))
 
 
 def hit_lines(found: FoundRun, now_ns: int, width: int) -> Iterator[Text]:

@@ -16,6 +16,8 @@ _CONTROL = pattern(
 # CSI (colours, cursor), OSC (titles, links) and two-character escape sequences.
 _SEQUENCE = pattern("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\^_])")
 _SURROGATE = pattern("[\ud800-\udfff]")
+# Spaces, and characters that look like one.
+_BLANKS = pattern("[\\s\u115f\u1160\u2800\u3164\uffa0]{9,}")
 
 
 def clean(text: str) -> str:
@@ -25,12 +27,23 @@ def clean(text: str) -> str:
 
 def one_line(text: str, width: int | None = None) -> str:
     """Return the text on one line, truncated to `width` with an ellipsis."""
-    if width is not None:
-        text = text[: width * 4 + 64]  # enough to fill the line even if most of it is whitespace
-    flat = clean(" ".join(text.split()))
-    if width is not None and len(flat) > width:
+    if width is None:
+        return clean(" ".join(text.split()))
+    most = width * 4 + 64  # enough to fill the line even if most of it is whitespace
+    flat = clean(" ".join(text[:most].split()))
+    if len(flat) > width or (len(text) > most and not text[most:].isspace()):
         return flat[: max(0, width - 1)] + "…"
     return flat
+
+
+def whole_line(text: str) -> str:
+    """Return the text on one line without hiding a part of it: for a command that the user is asked to approve.
+
+    A line break ends a comment of a shell, so it must not look like a space; and many spaces would push the rest of a
+    command out of sight.
+    """
+    short = _BLANKS.sub(lambda hit: f"⟨{len(hit.group()):,} blank characters⟩", text)
+    return clean(short.replace("\r\n", "␍␊").replace("\n", "␊").replace("\t", "␉"))
 
 
 def unstyled(text: str) -> str:

@@ -99,13 +99,18 @@ def head_of(story: Story, width: int) -> Iterator[Text]:
     """Yield the outcome, its reason, then command, time and tags."""
     manifest = story.manifest
     ending = ending_of(story.status, manifest)
-    yield Text.assemble(
+    line = Text.assemble(
         (f"{ending.glyph} ", ending.tone),
         (one_line(manifest.name, 40), "name"),
         f"  {one_line(manifest.run, 60)}  ",
         (_ended(story, ending), ending.tone),
     )
+    before = _start_up(story)
+    fits = line.cell_len + len(f" ({before})") <= width
+    yield line.append(f" ({before})", style=ending.tone) if before and fits else line
     yield from _why(story, width)
+    if before and not fits:
+        yield Text(f"  {before}", style="quiet")
     yield from (Text(f"  {line}", style="quiet") for line in _origin(story, width - 2))
 
 
@@ -114,20 +119,21 @@ def _ended(story: Story, ending: Ending) -> str:
     if story.status == "running":
         return f"running, {took} so far"
     program = "" if ending.word == story.status else f"; the program: {story.status}"
-    return f"{ending.word} after {took}{_start_up(story)}{program}"
+    return f"{ending.word} after {took}{program}"
 
 
 def _start_up(story: Story) -> str:
-    if not words.is_long_start(story.start_up_ns, story.duration_ns):
+    if story.status == "running" or not words.is_long_start(story.start_up_ns, story.duration_ns):
         return ""
-    return f" ({words.took(story.start_up_ns)} before its first call)"
+    return f"{words.took(story.start_up_ns)} before its first call"
 
 
 def _why(story: Story, width: int) -> Iterator[Text]:
     if story.failure is not None:
         yield Text(f"  {reason(story.failure, width - 2)}", style="failed")
         if story.failure.traceback:
-            yield Text(f"  at {one_line(place_of(story.failure), width - 5)}", style="failed")
+            place = place_of(story.failure, story.manifest.cwd)
+            yield Text(f"  at {one_line(place, width - 5)}", style="failed")
     turn = story.items.get(story.failed_turn) if story.failed_turn else None
     if isinstance(turn, TurnItem):
         seam = (
@@ -155,10 +161,13 @@ def _why(story: Story, width: int) -> Iterator[Text]:
         yield Text(more, style="interrupted")
 
 
-def place_of(failure: Failure) -> str:
-    """Return the last line of the traceback in the user's own code, else its last line."""
+def place_of(failure: Failure, folder: str) -> str:
+    """Return the last line of the traceback in the user's own code, else its last line. Paths below the folder of the
+    run are relative, as the places of calls are.
+    """
     own = [line for line in failure.traceback if not any(part in line for part in _LIBRARIES)]
-    return own[-1] if own else failure.traceback[-1]
+    place = (own or failure.traceback)[-1]
+    return place.removeprefix(f"{folder}/") if folder else place
 
 
 def _origin(story: Story, room: int) -> Iterator[str]:
@@ -194,10 +203,13 @@ def foot_of(story: Story, width: int) -> Iterator[Text]:
         yield Text(f"{len(failed)} {calls} failed: {named}{more}", style="failed")
     if totals.lost:
         yield Text(f"! {totals.lost} events could not be recorded", style="interrupted")
+    if story.lost_file_changes:
+        number = story.lost_file_changes
+        noun = "change of a file" if number == 1 else "changes of files"
+        yield Text(f"! {words.count(number)} {noun} could not be recorded", style="interrupted")
     if totals.holes:
-        yield Text(
-            f"! not everything was recorded: {totals.holes} lines marked !", style="interrupted"
-        )
+        lines = "1 line is" if totals.holes == 1 else f"{totals.holes} lines are"
+        yield Text(f"! not everything was recorded: {lines} marked with !", style="interrupted")
 
 
 def _counts(story: Story) -> Iterator[str]:

@@ -5,10 +5,12 @@ Knows stories; does not know consoles. Walks without recursion, because a tape m
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby
+from typing import Any, TypeGuard
 
 from rich.text import Text
 
@@ -16,10 +18,12 @@ from playhead import events
 from playhead import llm as wire
 from playhead.story import CallItem, Failure, Item, NoteItem, SeamItem, Story, TurnItem
 from playhead.views.text import labels, words
-from playhead.views.text.safe import clean, one_line
+from playhead.views.text.safe import clean, one_line, unstyled
 
 # Lines of an answer that ends a conversation; answers with tool calls get one.
 _ANSWER_LINES = 3
+# What the program printed and what it read. Other background events, such as hooks, are in `playhead events`.
+_STREAMS = (events.OUTPUT, events.INPUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +58,8 @@ def tree_lines(
     full: bool = False,
     width: int = 80,
 ) -> Iterator[TreeLine]:
-    """Yield the lines from top to bottom. `start_up`: include the calls of libraries while they were loaded; `full`:
-    all data of the program's own events.
+    """Yield the lines from top to bottom. `output`: include what the program printed and read; `start_up`: the calls
+    of libraries while they were loaded; `full`: all data of the program's own events.
     """
     top: list[tuple[_Branch, str, str, str]] = [
         (one, "", "", "main") for one in _below(story, None, output=output, start_up=start_up)
@@ -112,6 +116,11 @@ def details(item: Item, room: int, *, full: bool = False) -> list[Text]:
 
 
 def _note_details(note: NoteItem, room: int, *, full: bool) -> list[Text]:
+    if note.kind in _STREAMS:
+        _, *rest = _printed(note)
+        return [
+            Text(piece) for line in rest for piece in textwrap.wrap(line, max(room, 20)) or [""]
+        ]
     if note.kind == events.RETRIEVAL and isinstance(note.data, dict):
         rows = note.data.get("sources")
         return [_source(row, room) for row in rows or () if isinstance(row, dict)]
@@ -121,6 +130,12 @@ def _note_details(note: NoteItem, room: int, *, full: bool) -> list[Text]:
     lines = clean(words.pretty(note.data)).splitlines()
     wrapped = (textwrap.wrap(line, max(room, 20)) or [""] for line in lines)
     return [Text(piece, style="quiet") for pieces in wrapped for piece in pieces]
+
+
+def _printed(note: NoteItem) -> list[str]:
+    """Return the lines of a text that the program printed or read, without colours and empty lines at its ends."""
+    text = note.data.get("text") if isinstance(note.data, dict) else None
+    return clean(unstyled(text)).strip("\n").split("\n") if isinstance(text, str) else [""]
 
 
 def _source(row: dict[str, Any], room: int) -> Text:
@@ -176,7 +191,8 @@ def _below(story: Story, item: Item | None, *, output: bool, start_up: bool) -> 
         return []
     refs = story.children.get(None if item is None else item.ref, ())
     items = [story.items[ref] for ref in refs]
-    below: list[_Branch] = [one for one in items if output or not is_background(one)]
+    shown = [one for one in items if not is_background(one) or (output and one.kind in _STREAMS)]
+    below: list[_Branch] = [*(_joined_output(shown) if output else shown)]
     if not isinstance(item, TurnItem):
         return below
     placed = [(getattr(one, "place", 0), one) for one in below]
@@ -185,5 +201,26 @@ def _below(story: Story, item: Item | None, *, output: bool, start_up: bool) -> 
     return merged if item.failure is None else [*merged, _End(failure=item.failure)]
 
 
-def is_background(item: Item) -> bool:
+def _joined_output(items: Sequence[Item]) -> Iterator[Item]:
+    """Join texts of the same stream that follow each other: a program that streams prints a few words at a time."""
+    for (kind, stream), group in groupby(items, _stream_of):
+        pieces = list(group)
+        first = pieces[0]
+        if kind is None or not isinstance(first, NoteItem):
+            yield from pieces
+            continue
+        text = "".join(one.data["text"] for one in pieces if isinstance(one, NoteItem))
+        if text.strip():
+            yield dataclasses.replace(first, data={"stream": stream, "text": text})
+
+
+def _stream_of(item: Item) -> tuple[str | None, str]:
+    """Return the kind and the stream of a text; None: the item is not a text, and is not joined."""
+    data = item.data if isinstance(item, NoteItem) and item.kind in _STREAMS else None
+    if isinstance(item, NoteItem) and isinstance(data, dict) and isinstance(data.get("text"), str):
+        return item.kind, f"{data.get('stream', 'stdout')}"
+    return None, ""
+
+
+def is_background(item: Item) -> TypeGuard[NoteItem]:
     return isinstance(item, NoteItem) and events.kind_of(item.kind).background

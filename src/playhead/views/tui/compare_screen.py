@@ -47,7 +47,7 @@ class CompareScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Static(Text("comparing…"), id="title", markup=False)
         yield LineList(id="steps", opens=False)
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#steps").focus()

@@ -109,7 +109,7 @@ class FilesScreen(Screen[str | None]):
             yield LineList(id="files", opens=False)
             yield LineList(id="diff", cursor=False)
         yield Static(id="bar", markup=False)
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#files").focus()

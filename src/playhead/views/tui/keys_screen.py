@@ -18,7 +18,15 @@ _EVERYWHERE = (
     ("Home End, g G", "first, last"),
     ("Ctrl-C", "quit"),
 )
-_SHOWN = {"slash": "/", "question_mark": "?", "plus": "+", "full_stop": ".", "comma": ","}
+_SHOWN = {
+    "slash": "/",
+    "question_mark": "?",
+    "plus": "+",
+    "full_stop": ".",
+    "comma": ",",
+    "left": "←",
+    "right": "→",
+}
 
 
 class KeysScreen(ModalScreen[None]):
@@ -30,7 +38,7 @@ class KeysScreen(ModalScreen[None]):
     DEFAULT_CSS = """
     KeysScreen { align: center middle; }
     KeysScreen > VerticalScroll {
-        width: 60; max-width: 90%; height: auto; max-height: 90%;
+        width: 72; max-width: 95%; height: auto; max-height: 95%;
         padding: 1 2; background: $panel;
     }
     """

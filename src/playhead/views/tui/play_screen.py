@@ -127,7 +127,7 @@ class PlayScreen(Screen[None]):
         yield LineList(id="page", cursor=False)
         yield Scrubber(self.player)
         yield Static(id="bar", markup=False)
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         page = self.query_one("#page", LineList)

@@ -31,6 +31,8 @@ class TreeRows:
         self._width = 0
         self._lines: list[TreeLine] = []
         self._owners: list[str | None] = []
+        # The items of the lines. Those of joined output differ from the items of the story.
+        self._items: dict[str, Item] = {}
         self._depths: list[int] = []
         self._columns = Columns(())
         self._seen: list[int] = []
@@ -60,6 +62,7 @@ class TreeRows:
         for line in self._lines:
             if line.item is not None:
                 owner = line.item.ref
+                self._items[owner] = line.item
             self._owners.append(owner)
 
     def _fold(self) -> None:
@@ -91,7 +94,7 @@ class TreeRows:
         if not 0 <= at < len(self._seen):
             return None
         owner = self._owners[self._seen[at]]
-        return None if owner is None else self.story.items[owner]
+        return None if owner is None else self._items[owner]
 
     def place_of(self, ref: str) -> int | None:
         """Return the line of an item. Unfolds all if it is hidden."""
@@ -184,6 +187,8 @@ def _facts(story: Story, item: Item) -> Iterator[tuple[str, str, str]]:
         for title, text in facts(story, item):
             yield title, text, fact_style(title, item)
         return
+    if isinstance(item, TurnItem) and item.failure is not None:
+        yield "ended", f"{item.how}: {reason(item.failure)}", "failed"
     yield "who", f"{item.who or '?'}, lane {item.lane}", ""
     yield "what", item.name if isinstance(item, TurnItem) else item.kind, ""
     since = words.position(position_of(story, item))
@@ -194,8 +199,6 @@ def _facts(story: Story, item: Item) -> Iterator[tuple[str, str, str]]:
     yield "where", f"{item.at or '?'} (event {item.ref})", ""
     for step in _why(story, item):
         yield "why", step, "why"
-    if isinstance(item, TurnItem) and item.failure is not None:
-        yield "ended", f"{item.how}: {reason(item.failure)}", "failed"
 
 
 def _why(story: Story, item: TurnItem | NoteItem) -> list[str]:

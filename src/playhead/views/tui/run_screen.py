@@ -21,6 +21,7 @@ from playhead.views.play.frames import frames_of
 from playhead.views.text.safe import one_line
 from playhead.views.text.story import head_of
 from playhead.views.tui.file_lines import FileTravel
+from playhead.views.tui.run_actions import copy_text, export_run, open_in_browser
 from playhead.views.tui.run_lines import TreeRows, item_lines
 from playhead.views.tui.run_source import RunSource
 from playhead.views.tui.screen_requests import OpenFiles, OpenPlayer
@@ -31,6 +32,8 @@ _WIDE = 120
 _HEAD_LINES = 4
 # A column on each side.
 _HEAD_PADDING = 2
+# The width for copied text: its lines end where the recorded text has line ends.
+_UNWRAPPED = 1_000_000
 
 
 class RunScreen(Screen[None]):
@@ -46,12 +49,18 @@ class RunScreen(Screen[None]):
         Binding("slash", "find", "Find", tooltip="find a line with a text"),
         Binding("n", "again(False)", "Next", show=False, tooltip="the next line with that text"),
         Binding("N", "again(True)", "Previous", show=False, tooltip="the previous one"),
-        Binding("left", "fold", "Fold", tooltip="hide the lines below, or go to the parent"),
+        Binding("y", "copy", "Copy", tooltip="copy the details of this step"),
+        Binding("e", "export", "Export", tooltip="write the run as a web page into this folder"),
+        Binding("b", "browser", "Browser", tooltip="open this run in the browser"),
+        Binding(
+            "left", "fold", "Fold", show=False, tooltip="hide the lines below, or go to the parent"
+        ),
         Binding("right", "unfold", "Unfold", show=False, tooltip="show the lines below"),
-        Binding("z", "zoom", "Zoom", tooltip="show the details alone"),
         Binding("o", "output", "Output", show=False, tooltip="show what the program printed"),
         Binding("l", "live", "Live", show=False, tooltip="follow a running run, or stop following"),
-        Binding("question_mark", "app.keys", "Keys"),
+        Binding("question_mark", "app.keys", "Keys", tooltip="show or hide these keys"),
+        # A terminal of 80 columns has no room for more.
+        Binding("z", "zoom", "Zoom", tooltip="show the details alone"),
     ]
     DEFAULT_CSS = """
     RunScreen #body { layout: vertical; height: 1fr; }
@@ -80,7 +89,7 @@ class RunScreen(Screen[None]):
             yield LineList(id="tree")
             yield LineList(id="detail", cursor=False)
         yield Prompt()
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#tree").focus()
@@ -182,7 +191,12 @@ class RunScreen(Screen[None]):
         """Go to the first failure, or to the next one if the cursor is on a failure."""
         if self._rows is not None:
             tree = self.query_one("#tree", LineList)
-            self._go_to(self._rows.next_failure(tree.cursor), "Nothing failed in this run.")
+            failure = self._rows.story.failure
+            message = "Nothing failed in this run."
+            if failure is not None:
+                error = one_line(f"{failure.type}: {failure.message}", 200)
+                message = f"No step failed. The program ended with {error}"
+            self._go_to(self._rows.next_failure(tree.cursor), message)
 
     def action_fold(self) -> None:
         if self._rows is not None:
@@ -208,6 +222,21 @@ class RunScreen(Screen[None]):
     def action_again(self, back: bool) -> None:  # noqa: FBT001  Textual calls it by position
         if self._words and not self.query_one("#tree", LineList).find(self._words, back=back):
             self.notify(f"No line contains “{one_line(self._words, 40)}”.", markup=False)
+
+    def action_copy(self) -> None:
+        """Copy the details of the item under the cursor, unwrapped."""
+        rows = self._rows
+        item = None if rows is None else rows.item(self.query_one("#tree", LineList).cursor)
+        if rows is not None and item is not None:
+            lines = item_lines(rows.story, item, _UNWRAPPED)
+            text = "\n".join(line.plain.rstrip() for line in lines)
+            copy_text(self, text, f"the details of {lines[0].plain}")
+
+    def action_export(self) -> None:
+        export_run(self, self._source, self._path.name)
+
+    def action_browser(self) -> None:
+        open_in_browser(self, self._source, self._path.name)
 
     def action_zoom(self) -> None:
         body = self.query_one("#body").toggle_class("zoomed")

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from playhead.errors import UsageError
-from playhead.library.annotate import change_tags, remove
+from playhead.host.user_name import user_name
+from playhead.library.annotate import change_tags_by_words, remove
 from playhead.library.catalogue import entry_at
 from playhead.library.change_feed import ChangeFeed
 from playhead.library.retention import is_safe
@@ -61,26 +62,41 @@ class RunSource:
         )
         return query(self.home, search, prices=self._prices)
 
-    def tag(self, run: Path, text: str) -> None:
-        """Add tags (`env=ci reviewed`); those with a minus before them are removed. UsageError: not a tag."""
-        changed: dict[str, str | None] = {}
-        for word in text.split():
-            key, _, value = word.partition("=")
-            changed.update({key[1:]: None} if word.startswith("-") else {key: value})
-        change_tags(run, changed)
+    def tag(self, run: Path, text: str) -> dict[str, str]:
+        """Add tags (`env=ci reviewed`) and remove those with a minus (`-reviewed`). Return the tags of the run.
+
+        UsageError: a word cannot be a tag, or a tag to remove does not exist.
+        """
+        typed = text.split()
+        removed = [word[1:] for word in typed if word.startswith("-")]
+        added = [word for word in typed if not word.startswith("-")]
+        return change_tags_by_words(run, added, removed, by=user_name())
 
     def delete(self, run: Path) -> None:
         """Delete a run and the files that only this run uses. UsageError: it is kept, golden or still running."""
         if is_safe(entry_at(run)):
-            raise UsageError(f"{run.name} is kept or golden.")
+            raise UsageError(f"{run.name} is kept or golden, and is not deleted.")
         remove(self.home, run.name)
         collect(self.home)
 
-    def playhead(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start a command of Playhead on this store beside the application; its output must not reach the screen."""
-        argv = [sys.executable, "-m", "playhead", *words, "--store", str(self.home)]
+    def export(self, run: str, file: str) -> str:
+        """Write the run as a web page. Return the error message; empty: it is written."""
+        argv = self._playhead("export", run, "--html", file)
+        ended = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if ended.returncode == 0:
+            return ""
+        return ended.stderr.strip().removeprefix("playhead: ") or f"exit code {ended.returncode}"
+
+    def open_viewer(self, run: str) -> None:
+        """Open the run in the browser. The server is a process of its own, and continues after this application."""
         null = subprocess.DEVNULL
-        return subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True)
+        argv = self._playhead("open", run)
+        subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True)
+
+    def _playhead(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "playhead", *words, "--store", str(self.home)]
 
     def state(self, run: Path) -> str:
         """Return a text that changes whenever the run changes."""

@@ -20,6 +20,7 @@ from playhead.library.search import FoundRun, ResultPage
 from playhead.views.text import words
 from playhead.views.text.run_lists import run_lines
 from playhead.views.text.safe import one_line
+from playhead.views.tui.run_actions import copy_text, export_run, open_in_browser
 from playhead.views.tui.run_source import RunQuery, RunSource
 from playhead.views.tui.screen_requests import OpenComparison, OpenRun
 from playhead.views.tui.widgets import LineList, Made, Prompt
@@ -28,6 +29,8 @@ _STATUSES = (None, "failed", "running", "interrupted", "ok")
 # Newest, most expensive, longest, most tokens.
 _ORDERS = ("-started", "-cost", "-duration", "-tokens")
 _POLL_S = 1.0
+# A column on each side of the title.
+_PADDING = 2
 _RECORD = "Record one: playhead record -- python my_agent.py"
 
 
@@ -36,18 +39,18 @@ class RunsScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "Search", tooltip="search prompts, responses, tools and errors"),
-        Binding("f", "status", "Filter", tooltip="failed, running, interrupted or ok runs only"),
         Binding("s", "sort", "Sort", tooltip="by start, cost, duration or tokens"),
         Binding("t", "tag", "Tag", tooltip="add or remove tags"),
         Binding("x", "delete", "Delete", tooltip="delete this run"),
-        Binding("c", "compare", "Compare", tooltip="compare this run with the marked one"),
-        Binding("question_mark", "app.keys", "Keys"),
-        Binding("q", "app.quit", "Quit"),
-        # A terminal of 80 columns has no room for more; wider ones show these, too.
-        Binding("m", "mark", "Mark", tooltip="mark this run for a comparison"),
-        Binding("e", "export", "Export", tooltip="write the run as a page to this folder"),
+        Binding("e", "export", "Export", tooltip="write the run as a web page into this folder"),
         Binding("b", "browser", "Browser", tooltip="open this run in the browser"),
         Binding("y", "copy", "Copy", tooltip="copy the id of this run"),
+        Binding("question_mark", "app.keys", "Keys", tooltip="show or hide these keys"),
+        Binding("q", "app.quit", "Quit"),
+        # A terminal of 80 columns has no room for more; wider ones show these, too.
+        Binding("f", "status", "Filter", tooltip="only failed, running, interrupted or ok runs"),
+        Binding("m", "mark", "Mark", tooltip="mark this run for a comparison"),
+        Binding("c", "compare", "Compare", tooltip="compare this run with the marked one"),
         Binding("a", "everywhere", "All", tooltip="all projects, or this one alone"),
         Binding("l", "live", "Live", show=False, tooltip="update the list, or stop updating"),
         Binding("r", "reload", "Reload", show=False, tooltip="read the list again"),
@@ -71,13 +74,16 @@ class RunsScreen(Screen[None]):
         yield Static(id="heading", markup=False)
         yield LineList(id="runs")
         yield Prompt()
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#runs").focus()
         self._update_title()
         self._load()
         self.set_interval(_POLL_S, self._poll)
+
+    def on_resize(self) -> None:
+        self._update_title()
 
     def on_screen_resume(self) -> None:
         if self._page is not None:
@@ -140,11 +146,13 @@ class RunsScreen(Screen[None]):
         return f"No runs here. {_RECORD}"
 
     def _update_title(self) -> None:
-        parts = [f"playhead · {one_line(_short(self._source.home), 40)}"]
+        parts = ["playhead"]
         if self._page is None:
             parts.append("reading…")
         else:
-            parts.append(f"{words.count(self._page.total)} runs")
+            more = "more than " if self._page.has_more else ""
+            runs = "run" if self._page.total == 1 else "runs"
+            parts.append(f"{more}{words.count(self._page.total)} {runs}")
         parts += [self._query.status] if self._query.status else []
         parts += [f"project {self._project()}"] if self._query.project is not None else []
         if self._query.sort != _ORDERS[0]:
@@ -158,6 +166,9 @@ class RunsScreen(Screen[None]):
         text = Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")
         if self._live:
             text.append(" ● live", style="running")
+        # The folder is the least important: it comes last, and is cut off first.
+        text.append(f" · {one_line(_short(self._source.home), 60)}", style="quiet")
+        text.truncate(max(20, self.size.width - _PADDING), overflow="ellipsis")
         self.query_one("#title", Static).update(text)
 
     def _project(self) -> str:
@@ -203,10 +214,13 @@ class RunsScreen(Screen[None]):
 
     def action_tag(self) -> None:
         if (found := self.chosen) is not None:
-            self._asked = lambda text: self._change(
-                lambda: self._source.tag(found.entry.path, text)
-            )
+            path = found.entry.path
+            self._asked = lambda text: self._change(lambda: self._tag(path, text))
             self.query_one(Prompt).ask("tags to add: env=ci reviewed; -reviewed removes it")
+
+    def _tag(self, path: Path, text: str) -> None:
+        tags = [f"{key}={value}" for key, value in self._source.tag(path, text).items()]
+        self.notify(f"Tags: {one_line(', '.join(tags), 200) or 'none'}.", markup=False)
 
     def action_delete(self) -> None:
         if (found := self.chosen) is None:
@@ -215,10 +229,14 @@ class RunsScreen(Screen[None]):
 
         def answered(text: str) -> None:
             if text.lower() in ("y", "yes"):
-                self._change(lambda: self._source.delete(path))
+                self._change(lambda: self._delete(path))
 
         self._asked = answered
         self.query_one(Prompt).ask(f"delete {one_line(path.name, 40)} for good? yes or no")
+
+    def _delete(self, path: Path) -> None:
+        self._source.delete(path)
+        self.notify(f"Deleted {one_line(path.name, 40)}.", markup=False)
 
     def _change(self, change: Callable[[], None]) -> None:
         try:
@@ -229,18 +247,15 @@ class RunsScreen(Screen[None]):
 
     def action_export(self) -> None:
         if self.chosen is not None:
-            run = self.chosen.entry.id
-            self._source.playhead("export", run, "--html", f"{run}.html")
-            self.notify(f"Written to {run}.html in this folder.", markup=False)
+            export_run(self, self._source, self.chosen.entry.id)
 
     def action_browser(self) -> None:
         if self.chosen is not None:
-            self._source.playhead("open", self.chosen.entry.id)
+            open_in_browser(self, self._source, self.chosen.entry.id)
 
     def action_copy(self) -> None:
         if self.chosen is not None:
-            self.app.copy_to_clipboard(self.chosen.entry.id)
-            self.notify(f"Copied {self.chosen.entry.id}.", markup=False)
+            copy_text(self, self.chosen.entry.id, self.chosen.entry.id)
 
     def action_everywhere(self) -> None:
         project = None if self._query.project else self._source.project

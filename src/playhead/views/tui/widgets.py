@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol
 
+from rich.cells import get_character_cell_size
 from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
@@ -228,18 +229,32 @@ def _cuts(line: str, room: int) -> list[int]:
     """Return where to break a line: between words if possible. Wide characters count as two columns."""
     cuts: list[int] = []
     start = 0
-    step = room if line.isascii() else max(1, room // 2)
-    while len(line) - start > step:
-        space = line.rfind(" ", start + step // 2, start + step)
-        start = space + 1 if space >= 0 else start + step
+    while (end := _reach(line, start, room)) < len(line):
+        space = line.rfind(" ", start + (end - start) // 2, end)
+        start = space + 1 if space >= 0 else end
         cuts.append(start)
     return cuts
+
+
+def _reach(line: str, start: int, room: int) -> int:
+    """Return the end of the longest piece from `start` that fits into `room` columns; it has a character at least."""
+    if line.isascii():
+        return start + room
+    used = 0
+    for at in range(start, len(line)):
+        used += get_character_cell_size(line[at])
+        if used > room:
+            return max(at, start + 1)
+    return len(line)
 
 
 class Prompt(Input):
     """A one-line input. Posts `Answered` with the text, or `Cancelled`."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "cancel", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "OK"),
+        Binding("escape", "leave", "Cancel", key_display="esc"),
+    ]
     DEFAULT_CSS = """
     Prompt { height: 1; border: none; padding: 0 1; display: none; }
     Prompt:focus { border: none; }
@@ -257,6 +272,8 @@ class Prompt(Input):
         """Escape was pressed."""
 
     def ask(self, what: str, text: str = "") -> None:
+        # A notification would cover the question.
+        self.app.clear_notifications()
         self.placeholder = what
         self.value = text
         self.add_class("open")

@@ -24,14 +24,14 @@ _TEXT, _QUOTED = "$t", "$q"
 
 def run_blocks(story: Story, *, report: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the blocks for `viewer_files.standalone`. `report` is that of a replay."""
-    told = outline(story)
-    groups = list(_groups(story, told["refs"]))
+    tree = outline(story)
+    groups = list(_groups(story, tree["refs"]))
     start = {
         "id": story.manifest.run,
         "groups": [row for row, _ in groups],
         "report": report is not None,
     }
-    blocks: dict[str, Any] = {"start": start, "outline": told}
+    blocks: dict[str, Any] = {"start": start, "outline": tree}
     if report is not None:
         blocks["report"] = report
     return blocks | {f"detail-{number}": group for number, (_, group) in enumerate(groups)}

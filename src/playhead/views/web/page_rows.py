@@ -136,6 +136,6 @@ def _done(call: CallItem) -> str:
     given = ""
     if isinstance(request, dict) and call.boundary in ("tool", "mcp", "state"):
         given = arguments(request["arguments"]) if "arguments" in request else ""
-    told = answer(call)
-    said = f"{given[:_LONGEST]} → {told}" if given and told else given or told
+    answered = answer(call)
+    said = f"{given[:_LONGEST]} → {answered}" if given and answered else given or answered
     return f"{cut(said)[: _LONGEST - 12]} (derived)" if call.facts.get(DERIVED) else said

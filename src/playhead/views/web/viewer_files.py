@@ -36,14 +36,23 @@ _ENTRY = "app.js"
 
 
 @cache
-def static_files() -> Mapping[str, tuple[str, bytes]]:
-    """Name below /static/ → (content type, bytes). `index.html` is the page of every address."""
+def static_files(root_path: str = "") -> Mapping[str, tuple[str, bytes]]:
+    """Name below /static/ → (content type, bytes). `index.html` is the page of every address; its addresses begin with
+    `root_path`, which the scripts read from it.
+    """
     folder = files("playhead.views.web") / "static"
-    return {
+    found = {
         one.name: (_TYPES[one.name.rpartition(".")[2]], one.read_bytes())
         for one in sorted(folder.iterdir(), key=lambda one: one.name)
         if one.name.rpartition(".")[2] in _TYPES
     }
+    if root_path:
+        media, raw = found[INDEX]
+        root = escape(root_path)
+        page = raw.decode().replace('"/static/', f'"{root}/static/')
+        page = page.replace("<title>", f'<meta name="playhead-root" content="{root}">\n<title>')
+        found[INDEX] = media, page.encode()
+    return found
 
 
 def standalone(data: Mapping[str, Any], *, title: str = "Playhead") -> str:
@@ -97,10 +106,10 @@ def _packed(value: Any) -> str:
     # Lone surrogates, which a tape may hold, cannot be encoded: escaped they can.
     raw = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     try:
-        told = raw.encode()
+        content = raw.encode()
     except UnicodeEncodeError:
-        told = json.dumps(value, separators=(",", ":"), default=str).encode()
-    return base64.b64encode(zlib.compress(told, 7)).decode()
+        content = json.dumps(value, separators=(",", ":"), default=str).encode()
+    return base64.b64encode(zlib.compress(content, 7)).decode()
 
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z_]+)\.js";$', re.MULTILINE)

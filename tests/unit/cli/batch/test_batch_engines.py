@@ -1,7 +1,11 @@
 """A batch on an engine: jobs in flight, lost workers, and errors before the first job."""
 
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import distributed
 import pytest
 
 from playhead.cli.batch import batch_engines
@@ -84,15 +88,62 @@ def test_an_interrupted_batch_closes_the_engine(engine):
 
 
 def test_a_worker_without_the_tape_says_so(playhead_home_is_empty):
-    found = run_on_worker(members_of(job("20261115-071105-none"), 60))
+    found = in_own_thread(lambda: run_on_worker(members_of(job("20261115-071105-none"), 60)))
     assert found["outcome"] == "error"
     assert "`playhead push` the run" in found["why"][0]
+
+
+def test_jobs_of_one_thread_share_a_subprocess_and_a_killed_one_is_replaced(playhead_home_is_empty):
+    """Starting Python for each job would take half a second; scheduling may take 5 ms."""
+    in_own_thread(_share_and_replace)
+
+
+def _share_and_replace():
+    members = members_of(job("20261115-071105-none"), 60)
+    before = _children()
+    run_on_worker(members)
+    (first,) = _children() - before
+    run_on_worker(members)
+    assert _children() - before == {first}
+    os.kill(first, signal.SIGKILL)
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    found = run_on_worker(members)
+    assert "`playhead push` the run" in found["why"][0]
+    (second,) = _children() - before - {first}
+    assert second != first
+
+
+def in_own_thread(work):
+    """A subprocess belongs to a thread, and ends with it."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
+
+
+def _children():
+    """The subprocesses of this process, by their numbers."""
+    found = set()
+    for file in Path("/proc/self/task").glob("*/children"):
+        found |= {int(one) for one in file.read_text().split()}
+    return found
 
 
 @pytest.fixture
 def playhead_home_is_empty(tmp_path, monkeypatch):
     monkeypatch.setenv("PLAYHEAD_HOME", str(tmp_path / "worker"))
     monkeypatch.delenv("PLAYHEAD_REMOTE", raising=False)
+
+
+def test_a_dask_cluster_answers_each_job_once(playhead_home_is_empty):
+    """The short form of `make test-engines`: a real scheduler and two worker threads in this process."""
+    jobs = iter([job(f"20261115-071105-no{number}") for number in range(6)])
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+    ) as cluster:
+        found = list(EnginePool(f"dask:{cluster.scheduler_address}", None, 60).verdicts(jobs))
+    assert sorted(one.tape for one in found) == [
+        f"20261115-071105-no{number}" for number in range(6)
+    ]
+    assert all("`playhead push` the run" in one.why[0] for one in found)
 
 
 @pytest.mark.parametrize("where", ["dask", "dask:", "slurm:x", "", "tcp://x:1"])

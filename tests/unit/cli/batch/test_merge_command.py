@@ -180,7 +180,7 @@ def test_a_merge_decides_by_the_pass_rate_of_all_shards(shards, playhead):
     assert ended.code == 0
     told = " ".join(ended.out.split())
     assert told.startswith("✓ ")
-    assert re.search(r"pass rate .*95 % interval .* pass\^5 .*; at least 30.0% asked", told)
+    assert re.search(r"pass rate .*95 % interval .* pass\^5 .*; expected at least 30.0%", told)
     assert playhead("batch", "merge", *paths, "--min-pass-rate", "0.99").code == 3
 
 

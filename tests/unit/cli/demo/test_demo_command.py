@@ -36,7 +36,7 @@ def test_the_demo_records_shows_plays_verifies_and_replays(tmp_path, without_sdk
         "Done: refund R-77 is booked.",
         "turn refund · pay the money back",
         "✗ HTTPError: HTTP Error 503",
-        "whole:",
+        "intact:",
         "plan:made",
         "turn digest failed; last completed seam: summary written",
         "has 2 failed turns",

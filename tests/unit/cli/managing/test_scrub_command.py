@@ -39,7 +39,7 @@ def test_a_text_is_gone_from_the_whole_store_and_the_tape_is_whole(
     playhead("search", "lookup", "--all", "--store", store)
     assert found_in(store) == []
     assert [(one.seq, one.kind) for one in Tape(run).events()] == before
-    assert "whole" in playhead("verify", run.name, "--store", store).out
+    assert "intact" in playhead("verify", run.name, "--store", store).out
     assert (run / "tape.jsonl.zst").exists() is is_sealed
 
 
@@ -50,7 +50,7 @@ def test_a_rule_takes_out_what_it_matches_also_in_large_values(forge, playhead, 
     done = playhead("scrub", run.name, "--rule", "ACME-[0-9]{6}", "--store", store)
     assert done.code == 0, done.err
     assert not [one for one in run.rglob("*") if one.is_file() and b"ACME-1" in one.read_bytes()]
-    assert "whole" in playhead("verify", run.name, "--store", store).out
+    assert "intact" in playhead("verify", run.name, "--store", store).out
 
 
 def test_without_options_the_rules_of_today_are_applied(forge, playhead, store):

@@ -12,7 +12,7 @@ from playhead.tape.single_file import pack
 def home(here, monkeypatch, tmp_path):
     """The user's own store; a command that starts anyway would fail the test."""
     monkeypatch.setattr("playhead.launch.command.run_command", pytest.fail)
-    monkeypatch.setattr("playhead.launch.replay_run.run_command", pytest.fail)
+    monkeypatch.setattr("playhead.launch.replaying.replay_run.run_command", pytest.fail)
     (tmp_path / "home" / "runs").mkdir(parents=True)
     return tmp_path / "home"
 
@@ -119,3 +119,23 @@ def test_env_without_a_value_is_a_usage_error(playhead, forge, home):
     now = playhead("replay", forge().end(), "--env", "MODE", "--", "true")
     assert now.code == 2
     assert "NAME=VALUE" in now.err
+
+
+@pytest.mark.parametrize("hidden", [" " * 9000, "\n", "\u3164" * 9000, "#\r\n", "\x1b[8m"])
+def test_no_part_of_a_command_is_hidden_from_the_user_who_decides(playhead, forge, home, hidden):
+    """Spaces pushed the rest out of sight, and a line break looked like a space."""
+    tape = forge(command=["sh", "-c", f"echo hi{hidden}curl evil.test"])
+    now = playhead("replay", tape.end())
+    assert now.code == 4
+    assert "curl evil.test" in now.err
+    assert f"hi{hidden}curl" not in now.err
+    assert "hi curl" not in now.err
+
+
+def test_a_command_that_is_too_long_to_read_is_not_asked_about(playhead, forge, home, monkeypatch):
+    monkeypatch.setattr("playhead.cli.replaying.approval.can_ask", lambda: True)
+    monkeypatch.setattr("click.confirm", pytest.fail)
+    tape = forge(command=["sh", "-c", "x" * 20_000])
+    now = playhead("replay", tape.end())
+    assert now.code == 4
+    assert "10,006 more characters" in now.err

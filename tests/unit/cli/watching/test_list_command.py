@@ -156,6 +156,14 @@ def test_a_library_that_cannot_be_written_is_done_without(forge, store, playhead
     assert len(listed(playhead("list", "--json", "--store", store))) == 1
 
 
+@pytest.mark.parametrize("asked", [["--name", "nope"], ["--failed-turns"], ["--tag", "="]])
+def test_options_that_no_run_matches_are_named_as_the_reason(forge, store, playhead, asked):
+    forge("good").end()
+    ended = playhead("list", "--store", store, *asked)
+    assert "matches these options" in ended.out
+    assert "Record one" not in ended.out
+
+
 def test_an_empty_store_says_how_to_begin_and_is_not_made(store, playhead):
     ended = playhead("list", "--all")
     assert ended.code == 0
@@ -189,7 +197,7 @@ def test_a_replay_is_shown_when_it_is_asked_for_and_marked(forge, store, playhea
     assert "↻ refund-agent" in playhead("list", "--replays", "--store", store).out
 
 
-def test_replays_and_forks_stand_below_their_parents(forge, store, playhead):
+def test_replays_and_forks_stand_below_their_parents(forge, store, playhead, monkeypatch):
     forge("first").end()
     forge("replay", replay_of="first").end()
     forge("sprout", extra={"forked_from": "replay", "forked_at": 3}).end()
@@ -202,6 +210,10 @@ def test_replays_and_forks_stand_below_their_parents(forge, store, playhead):
     assert "fork at 3" in drawn["sprout"]
     assert drawn["orphan"].startswith("? orphan")
     assert max(map(len, lines)) <= 80
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = playhead("list", "--tree", "--store", store).out.splitlines()
+    assert max(map(len, narrow)) <= 60
+    assert any(line.rstrip().endswith("fork at 3") for line in narrow)
 
 
 def test_runs_that_call_each_other_their_parents_are_no_endless_tree(forge, store, playhead):

@@ -44,7 +44,15 @@ def test_places_and_filters_choose_what_is_played(tape, store, playhead):
 
 
 @pytest.mark.parametrize(
-    "asked", [["--from", "soon"], ["--to", "99999"], ["--speed", "0"], ["--max-wait", "x"]]
+    "asked",
+    [
+        ["--from", "soon"],
+        ["--from", "99h"],
+        ["--from", "2s", "--to", "1s"],
+        ["--to", "99999"],
+        ["--speed", "0"],
+        ["--max-wait", "x"],
+    ],
 )
 def test_what_cannot_be_played_is_a_usage_error(tape, store, playhead, asked):
     ended = playhead("play", "last", *asked, "--store", store)

@@ -166,3 +166,15 @@ def test_the_terminal_ui_wants_a_terminal(playhead, store):
     ended = playhead("ui", "--store", store)
     assert ended.code == 2
     assert "needs a terminal" in ended.err
+
+
+@pytest.mark.parametrize("path", ["tapes", "/a b", '/"><script>', "/a//b", "/%2f", "/a?b"])
+def test_a_root_path_that_is_not_a_path_is_refused(playhead, store, path):
+    ended = playhead("serve", "--port", "0", "--root-path", path, "--store", store)
+    assert (ended.code, "--root-path" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("address", ["*", "proxy.example", "10.0.0.0/33", ""])
+def test_forwarded_headers_are_trusted_from_addresses_alone(playhead, store, address):
+    ended = playhead("serve", "--port", "0", "--trust-proxy", address, "--store", store)
+    assert (ended.code, "--trust-proxy" in ended.err) == (2, True)

@@ -53,5 +53,5 @@ def test_frames_between_two_places(frames, first, last, names):
 
 
 def test_a_call_that_is_not_played_cannot_be_a_place(frames):
-    with pytest.raises(UsageError, match="Call 9 is not among"):
+    with pytest.raises(UsageError, match="There is no call 9 to play"):
         between(frames, PlayPlace(call=9), None)

@@ -42,8 +42,21 @@ def test_lines_fit_and_continue_below_their_first_column(width):
     assert lines[0].startswith("1. no taped call matches")
     assert all(line.startswith("   ") for line in lines[1:])
     text = " ".join(" ".join(lines).split())
-    assert "asked at echo.py:6 one, lane main/1" in text
+    assert "called at echo.py:6 one, lane main/1" in text
     assert "nearest is taped call 7: printf argv[1] - Paris ␛[31m + Lyon Re-record" in text
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("agent.py:6", "called at agent.py:6"),
+        ("curl/8.5.0", "called by curl/8.5.0"),
+        (None, "unknown place"),
+    ],
+)
+def test_the_place_of_a_call_is_code_or_the_client_of_the_proxy(at, said):
+    lines = [line.plain for line in divergence_lines({**MISSED, "at": at}, 80)]
+    assert said in " ".join(lines)
 
 
 def test_advice_that_was_given_before_is_left_out():

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from playhead.views.text.safe import clean, clean_json, one_line, styled, unstyled
+from playhead.views.text.safe import clean, clean_json, one_line, styled, unstyled, whole_line
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,9 @@ def test_one_line_is_one_line_and_no_longer_than_asked():
     assert one_line("a\n b\t c ") == "a b c"
     assert one_line("abcdef", 4) == "abc…"
     assert one_line("x" * 10_000_000, 5) == "xxxx…"
-    assert one_line("  " * 1000 + "x", 5) in ("x", "")
+    assert one_line("  " * 1000 + "x", 5) == "…"
+    assert one_line("a" + " " * 1000, 5) == "a"
+    assert one_line("a" + " " * 1000 + "b", 5) == "a…"
 
 
 def test_colours_and_progress_bars_are_taken_off_output():
@@ -56,3 +58,17 @@ def test_json_that_was_cleaned_means_the_same(terminal):
     text.encode()
     if terminal:
         assert clean(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("sh -c 'true # x\nevil'", "sh -c 'true # x␊evil'"),
+        ("a\r\nb\tc", "a␍␊b␉c"),
+        ("true" + " " * 9000 + "; evil", "true⟨9,000 blank characters⟩; evil"),
+        ("true" + "\u3164\u2800\u00a0" * 300 + "; evil", "true⟨900 blank characters⟩; evil"),
+        ("live\u202e txet", "live\\u202e txet"),
+    ],
+)
+def test_a_whole_line_hides_nothing(text, shown):
+    assert whole_line(text) == shown

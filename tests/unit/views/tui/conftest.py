@@ -49,6 +49,22 @@ def quiet(forge):
     return tape
 
 
+class ListeningApp(PlayheadApp):
+    """Keeps notifications until they are cleared: on the screen they expire after a few seconds of real time."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.notices = []
+
+    def notify(self, message, **options):
+        self.notices.append(message)
+        super().notify(message, **options)
+
+    def clear_notifications(self):
+        self.notices.clear()
+        super().clear_notifications()
+
+
 class Person:
     """Somebody at the terminal: presses keys, reads what is there."""
 
@@ -86,7 +102,7 @@ class Person:
 def at_terminal(store):
     @asynccontextmanager
     async def sit(run=None, *, size=(80, 24), now_ns=clock.mono_ns):
-        app = PlayheadApp(RunSource(store), run, now_ns=now_ns)
+        app = ListeningApp(RunSource(store), run, now_ns=now_ns)
         async with app.run_test(size=size) as pilot:
             person = Person(app, pilot)
             await person.settled()

@@ -95,8 +95,8 @@ async def test_the_slider_is_clicked(at_terminal, edited):
 async def test_a_run_without_files_says_so(at_terminal, refund):
     async with at_terminal(refund.path) as person:
         await person.press("d")
-        (notice,) = person.app._notifications
-        assert notice.message.startswith("This run changed no files")
+        (notice,) = person.app.notices
+        assert notice.startswith("This run changed no files")
 
 
 async def test_a_store_without_the_blobs_says_so(at_terminal, edited, store):

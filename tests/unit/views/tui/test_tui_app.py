@@ -6,7 +6,9 @@ import pytest
 
 from playhead.library.annotate import keep_run
 from playhead.tape.manifest import read_manifest
-from playhead.views.tui.widgets import LineList
+from playhead.testing import Reply
+from playhead.views.tui.run_source import RunSource
+from playhead.views.tui.widgets import LineList, folded
 
 pytestmark = pytest.mark.asyncio
 
@@ -22,7 +24,7 @@ async def test_the_list_shows_runs_newest_first_with_how_they_ended(at_terminal,
         assert "2 runs" in rows[0]
         assert rows[2].startswith("✓ 20261115-081105-aaaa")
         assert rows[3].startswith("✗ 20261115-071105-k3f9")
-        for key in ("Open", "Search", "Filter", "Sort", "Tag", "Delete", "Quit"):
+        for key in ("Open", "Search", "Sort", "Tag", "Delete", "Export", "Browser", "Copy", "Quit"):
             assert key in rows[-1]
 
 
@@ -34,7 +36,7 @@ async def test_an_empty_store_says_how_to_record(at_terminal):
 async def test_the_filter_goes_through_the_ways_in_which_runs_end(at_terminal, refund, quiet):
     async with at_terminal() as person:
         await person.press("f")
-        assert "1 runs · failed" in person.screen()
+        assert "1 run · failed" in person.screen()
         assert "20261115-081105-aaaa" not in person.screen()
         await person.press("f", "f", "f", "f")
         assert "2 runs" in person.screen()
@@ -67,7 +69,7 @@ async def test_a_run_opens_with_its_tree_and_the_line_under_the_cursor_in_full(a
         assert "who      refund-agent, lane main" in person.screen()
         assert "anthropic.messages claude-sonnet-4-5" in person.screen()
         await person.press("escape")
-        assert "1 runs" in person.screen()
+        assert "1 run" in person.screen()
 
 
 async def test_f_goes_to_the_call_that_failed_first(at_terminal, refund):
@@ -193,21 +195,47 @@ async def test_runs_are_sorted_tagged_and_deleted_after_a_yes(at_terminal, refun
         await person.sees("by cost")
         assert person.rows()[2].startswith("✗ 20261115-071105-k3f9")
         await person.press("home", "t", *"reviewed", "enter")
-        assert read_manifest(refund.path).tags == {"env": "ci", "reviewed": ""}
+        assert read_manifest(refund.path).tags == {"env": "ci", "reviewed": "true"}
+        assert notices(person) == ["Tags: env=ci, reviewed=true."]
+        await person.press("t", *"-nope", "enter")
+        assert "has no tag 'nope'" in notices(person)[-1]
+        await person.press("x")
+        assert notices(person) == []
+        assert "⏎ OK" in person.rows()[-1]
+        assert "esc Cancel" in person.rows()[-1]
+        await person.press("escape")
         await person.press("x", *"no", "enter")
         assert refund.path.exists()
         await person.press("x", *"yes", "enter")
-        await person.sees("1 runs")
+        await person.sees("1 run")
         assert not refund.path.exists()
+        assert notices(person) == [f"Deleted {refund.path.name}."]
+
+
+def notices(person):
+    return person.app.notices
+
+
+async def test_the_details_of_a_step_and_the_id_of_a_run_are_copied(at_terminal, refund):
+    async with at_terminal() as person:
+        await person.press("y")
+        assert person.app.clipboard == refund.path.name
+        await person.press("enter", "f", "y")
+        assert person.app.clipboard.startswith("#3 tool issue_refund(order=4711)")
+        assert "ended    raised: ValueError: too late" in person.app.clipboard
+
+
+async def test_an_export_that_fails_returns_the_reason(store, refund, tmp_path):
+    source = RunSource(store)
+    assert "No such file" in source.export(refund.path.name, str(tmp_path / "no" / "page.html"))
+    assert source.export(refund.path.name, str(tmp_path / "page.html")) == ""
 
 
 async def test_a_run_that_is_kept_is_not_deleted_and_the_reason_is_shown(at_terminal, refund):
     keep_run(refund.path, keep=True)
     async with at_terminal() as person:
         await person.press("x", *"yes", "enter")
-        assert [one.message for one in person.app._notifications] == [
-            "20261115-071105-k3f9 is kept or golden."
-        ]
+        assert notices(person) == ["20261115-071105-k3f9 is kept or golden, and is not deleted."]
         assert refund.path.exists()
 
 
@@ -215,3 +243,19 @@ async def test_a_tape_that_cannot_be_read_is_said(at_terminal, refund):
     (refund.path / "manifest.json").write_text('{"run": "x", "format": 9999}')
     async with at_terminal(refund.path) as person:
         assert "format 9999" in person.screen()
+
+
+async def test_f_says_how_the_program_ended_if_no_step_failed(at_terminal, forge):
+    tape = forge("20261115-071105-k3f9")
+    tape.llm("What should I wear?", Reply(text="A coat."))
+    tape.end("failed", RuntimeError("the weather station is down"))
+    async with at_terminal(size=(100, 30)) as person:
+        await person.press("enter", "f")
+        said = "No step failed. The program ended with RuntimeError: the weather station is down"
+        assert notices(person) == [said]
+
+
+async def test_a_text_with_arrows_and_wide_characters_uses_the_whole_width():
+    lines = folded('inside #5 tool search(query="late") → ["one", "two"] ' * 4, 60)
+    assert all(50 <= line.cell_len <= 60 for line in lines[:-1])
+    assert {line.cell_len for line in folded("漢字" * 30, 20)} == {20}

@@ -72,10 +72,10 @@ CALLS: dict[str, Any] = {
 def use(block: Any) -> dict[str, Any]:
     """Call a tool. A failure is reported to the model, which may be able to handle it."""
     try:
-        told, failed = json.dumps(CALLS[block.name](**block.input)), False
+        result, failed = json.dumps(CALLS[block.name](**block.input)), False
     except Exception as error:  # the model handles every exception of a tool
-        told, failed = f"{type(error).__name__}: {error}", True
-    return {"type": "tool_result", "tool_use_id": block.id, "content": told, "is_error": failed}
+        result, failed = f"{type(error).__name__}: {error}", True
+    return {"type": "tool_result", "tool_use_id": block.id, "content": result, "is_error": failed}
 
 
 def respond(client: anthropic.Anthropic, messages: list[Any]) -> None:

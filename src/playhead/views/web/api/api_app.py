@@ -56,9 +56,9 @@ _PAGES = (
 )
 
 
-def _page_routes() -> list[Route]:
+def _page_routes(root_path: str) -> list[Route]:
     # Read once: only names in this mapping are served, and no path is built from a request.
-    files = static_files()
+    files = static_files(root_path)
     tags = {name: f'"{hashlib.sha256(raw).hexdigest()[:32]}"' for name, (_, raw) in files.items()}
 
     def answer(name: str, request: Request) -> Response:
@@ -102,6 +102,7 @@ class Desk:
     pulse: ChangeFeed
     replays: Replays
     tokens: AccessTokens
+    root_path: str = ""
     reports: dict[tuple[str, ...], bytes] = field(default_factory=dict)
     followers: int = 0
 
@@ -114,11 +115,13 @@ def app(
     hosts: Iterable[str] = (),
     any_address: bool = False,
     prices: Mapping[str, Any] | None = None,
+    root_path: str = "",
 ) -> Starlette:
     """Build the application for the library in `home`.
 
     `token`: the token of the owner, who makes tokens for other people (see `access_tokens`); None: no token is
-    required. `hosts`: names of the server beside the loopback names.
+    required. `hosts`: names of the server beside the loopback names. `root_path`: the path of a reverse proxy below
+    which browsers see this server, such as /playhead.
     """
     own = dict(prices or {})
     desk = Desk(
@@ -131,6 +134,7 @@ def app(
         pulse=ChangeFeed(home),
         replays=Replays(home, allowed=allow_replay),
         tokens=AccessTokens(home),
+        root_path=root_path,
     )
     rules = GuardRules(
         hosts=LOOPBACK_NAMES | {host.lower() for host in hosts},
@@ -138,13 +142,14 @@ def app(
         token=token,
         tokens=desk.tokens,
         audit=None if token is None else AuditLog(home),
+        root_path=root_path,
     )
-    described = document(OPERATIONS, SCHEMAS)
+    described = document(OPERATIONS, SCHEMAS, root_path)
     routes = [
         Route("/healthz", _healthz, methods=["GET"]),
         Route("/api/openapi.json", _constant(described), methods=["GET"]),
         *_operation_routes(desk),
-        *_page_routes(),
+        *_page_routes(root_path),
     ]
     return Starlette(
         routes=routes,
@@ -184,14 +189,14 @@ async def _dispatch(desk: Desk, methods: Mapping[str, Operation], request: Reque
     values |= read_query(operation, request.query_params.multi_items())
     body = read_body(operation, await _body(request), request.headers.get("content-type", ""))
     wants_stream = "text/event-stream" in request.headers.get("accept", "")
-    asked = CheckedRequest(values=values, body=body, headers=request.headers, told={}, who=who)
+    asked = CheckedRequest(values=values, body=body, headers=request.headers, stories={}, who=who)
     if operation.stream is not None and (wants_stream or operation.handle is None):
         return await operation.stream(desk, asked)
     if operation.handle is None:
         raise Problem(406, "This is a stream.", "Send `Accept: text/event-stream`.")
     with anyio.move_on_after(operation.patience_s or _PATIENCE_S):
-        told = {name: await _told(desk, values, name) for name in operation.needs}
-        asked = replace(asked, told=told)
+        stories = {name: await _story_for(desk, values, name) for name in operation.needs}
+        asked = replace(asked, stories=stories)
         handle = partial(operation.handle, desk, asked)
         if operation.shared:
             return await desk.shared.get((operation.id, *sorted(values.items())), handle)
@@ -216,14 +221,14 @@ def _check_access(who: Access, operation: Operation, values: Mapping[str, Any]) 
         )
 
 
-async def _told(desk: Desk, values: Mapping[str, Any], name: str) -> CachedStory:
+async def _story_for(desk: Desk, values: Mapping[str, Any], name: str) -> CachedStory:
     """Return the run that this parameter names, as far as the operation needs it."""
     first, ref = values.get("first"), values.get("ref")
     if first is not None:
         return await desk.stories.begun(values[name], first)
     if ref is not None:
         return await desk.stories.with_item(values[name], ref)
-    return await desk.stories.told(values[name])
+    return await desk.stories.story(values[name])
 
 
 async def _body(request: Request) -> bytes:
@@ -275,6 +280,9 @@ async def _depth_problem(_: Request, __: Exception) -> Response:
 async def _http_problem(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = error.headers if isinstance(error, HTTPException) else None
-    reasons = {404: "There is nothing at this address.", 405: "Not with this method."}
-    advice = "GET /api/openapi.json says what there is."
-    return Problem(status, reasons.get(status, "That did not work."), advice, headers).response()
+    reasons = {
+        404: "There is nothing at this address.",
+        405: "This address does not accept this method.",
+    }
+    advice = "GET /api/openapi.json describes the API."
+    return Problem(status, reasons.get(status, "The request failed."), advice, headers).response()

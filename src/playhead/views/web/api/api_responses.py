@@ -51,7 +51,7 @@ def problem_of(error: PlayheadError) -> Problem:
         # Request and server are fine: the tape or the store is not in a state for the operation.
         return Problem(409, str(error))
     if isinstance(error, StoreError):
-        return Problem(409, str(error), "See that the server may read and write the store.")
+        return Problem(409, str(error), "Check that the server may read and write the store.")
     return Problem(409, str(error))
 
 

@@ -31,7 +31,7 @@ class _Reading:
 
     rows: Iterator[Row]
     selection: EventSelection
-    told: dict[str, int]
+    positions: dict[str, int]
     ahead: Row | None = None
 
 
@@ -61,7 +61,7 @@ class EventPages:
         lines = _taken(reading, limit)
         if reading.ahead is None:
             return EventPage(lines=lines)
-        following = write_cursor(reading.told)
+        following = write_cursor(reading.positions)
         with self._lock:
             self._bookmarks[(run, stamp, wanted, following)] = reading
             if len(self._bookmarks) > _MOST_BOOKMARKS:
@@ -72,22 +72,22 @@ class EventPages:
 def _opened(run: Path, wanted: EventFilter, cursor: Cursor) -> _Reading:
     tape = Tape(run)
     selection = selection_of(tape, wanted)
-    told: dict[str, int] = {}
+    positions: dict[str, int] = {}
     rows = tape.rows()
-    reading = _Reading(rows=rows, selection=selection, told=told)
+    reading = _Reading(rows=rows, selection=selection, positions=positions)
     skip = cursor.skip
     for row in rows:
         event = row[0]
-        if skip or event.seq <= cursor.told.get(event.segment, -1):
+        if skip or event.seq <= cursor.positions.get(event.segment, -1):
             skip = max(0, skip - 1)
-            told[event.segment] = event.seq
+            positions[event.segment] = event.seq
             # The selection must see skipped calls: their chunks and outcomes may follow.
             selection.takes(event)
             continue
         if selection.takes(event):
             reading.ahead = row
             break
-        told[event.segment] = event.seq
+        positions[event.segment] = event.seq
     return reading
 
 
@@ -96,7 +96,7 @@ def _taken(reading: _Reading, limit: int) -> list[bytes]:
     size = 0
     while reading.ahead is not None and len(lines) < limit and (not size or size < _MOST_BYTES):
         event, _, raw = reading.ahead
-        reading.told[event.segment] = event.seq
+        reading.positions[event.segment] = event.seq
         lines.append(as_json(raw))
         size += len(raw)
         reading.ahead = _following(reading)
@@ -107,7 +107,7 @@ def _following(reading: _Reading) -> Row | None:
     for row in reading.rows:
         if reading.selection.takes(row[0]):
             return row
-        reading.told[row[0].segment] = row[0].seq
+        reading.positions[row[0].segment] = row[0].seq
     return None
 
 
@@ -131,9 +131,9 @@ LONGEST = 16_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """A position on a tape. `told` (last seq by segment) takes precedence over `skip`."""
+    """A position on a tape. `positions` (last seq by segment) takes precedence over `skip`."""
 
-    told: Mapping[str, int] = field(default_factory=dict)
+    positions: Mapping[str, int] = field(default_factory=dict)
     skip: int = 0
 
 
@@ -142,16 +142,16 @@ def parse_cursor(text: str | None) -> Cursor:
         return Cursor()
     if text.isdigit():
         return Cursor(skip=int(text[:12]))
-    told: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for part in text[:LONGEST].split(","):
         segment, _, seq = part.rpartition(":")
         if not segment or not seq.isdecimal() or not seq.isascii():
             raise Problem(
                 400, f"{text[:80]!r} is not a position on a tape.", "Use `next` unchanged."
             )
-        told[segment] = int(seq[:15])
-    return Cursor(told=told)
+        positions[segment] = int(seq[:15])
+    return Cursor(positions=positions)
 
 
-def write_cursor(told: Mapping[str, int]) -> str:
-    return ",".join(f"{segment}:{seq}" for segment, seq in told.items())
+def write_cursor(positions: Mapping[str, int]) -> str:
+    return ",".join(f"{segment}:{seq}" for segment, seq in positions.items())

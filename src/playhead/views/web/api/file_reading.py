@@ -42,29 +42,29 @@ class CachedFiles:
 
 def files(desk: Desk, asked: CheckedRequest) -> Response:
     """Return all changes by step: the same form as `playhead files RUN --json`."""
-    told: CachedStory = asked.told["id"]
+    cached: CachedStory = asked.stories["id"]
     name = "files everything" if asked.values["everything"] else "files"
-    if name not in told.made:
-        found = _files_of(desk, told)
+    if name not in cached.made:
+        found = _files_of(desk, cached)
         limits = FileLimits(
             per_step=MOST_PER_STEP, changes=MOST_CHANGES, counts=MOST_COUNTS, bytes=MOST_COUNTED
         )
         with found.lock:
             form = files_json(
-                told.story,
+                cached.story,
                 found.history,
-                file_steps(told.story, found.history),
+                file_steps(cached.story, found.history),
                 everything=asked.values["everything"],
                 limits=limits,
             )
-        told.made[name] = json_bytes(form)
-    return raw_json(told.made[name])
+        cached.made[name] = json_bytes(form)
+    return raw_json(cached.made[name])
 
 
 def version(desk: Desk, asked: CheckedRequest) -> Response:
     """Return one version of a file as text, or the reason why there is none."""
-    told: CachedStory = asked.told["id"]
-    found = _files_of(desk, told)
+    cached: CachedStory = asked.stories["id"]
+    found = _files_of(desk, cached)
     wanted = asked.values["version"]
     if wanted not in found.versions:
         raise Problem(
@@ -80,12 +80,12 @@ def version(desk: Desk, asked: CheckedRequest) -> Response:
     )
 
 
-def _files_of(desk: Desk, told: CachedStory) -> CachedFiles:
+def _files_of(desk: Desk, cached: CachedStory) -> CachedFiles:
     """Read the history once per cached story. Two requests at once may both read it: the last one is kept."""
-    found: CachedFiles | None = told.made.get("history")
+    found: CachedFiles | None = cached.made.get("history")
     if found is None:
-        fetch_contents(told.path)
-        history = read_history(Tape(told.path), desk.home)
+        fetch_contents(cached.path)
+        history = read_history(Tape(cached.path), desk.home)
         versions = {name: (workspace, entry) for name, workspace, entry in versions_of(history)}
-        found = told.made["history"] = CachedFiles(history=history, versions=versions)
+        found = cached.made["history"] = CachedFiles(history=history, versions=versions)
     return found

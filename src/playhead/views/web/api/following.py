@@ -81,7 +81,7 @@ class _Telling:
         self._cursor = cursor
         self._selection = selection
         self._skip = cursor.skip
-        self._told: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
         self._news: Iterator[Row] | None = None
 
     @property
@@ -96,12 +96,12 @@ class _Telling:
         came = False
         for event, _, raw in islice(self._news, _BATCH):
             came = True
-            known = self._skip > 0 or event.seq <= self._cursor.told.get(event.segment, -1)
+            known = self._skip > 0 or event.seq <= self._cursor.positions.get(event.segment, -1)
             self._skip = max(0, self._skip - 1)
-            self._told[event.segment] = event.seq
+            self._positions[event.segment] = event.seq
             # The selection must see skipped events, too: their chunks may follow.
             if self._selection.takes(event) and not known:
-                place = write_cursor(self._told).encode("utf-8", "replace")
+                place = write_cursor(self._positions).encode("utf-8", "replace")
                 messages.append(b"id: " + place + b"\ndata: " + as_json(raw) + b"\n\n")
         if not came:
             self._news = None

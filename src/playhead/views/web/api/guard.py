@@ -57,6 +57,8 @@ class GuardRules:
     # Tokens of other people, with their roles.
     tokens: AccessTokens | None = None
     audit: AuditLog | None = None
+    # The path below which a reverse proxy shows this server.
+    root_path: str = ""
 
 
 class RequestGuard:
@@ -69,6 +71,7 @@ class RequestGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        scope["path"] = self._own_path(scope["path"])
         headers = Headers(scope=scope)
         try:
             self._check_host(headers)
@@ -84,6 +87,11 @@ class RequestGuard:
             await problem.response()(scope, receive, _guarded(send))
             return
         await self._answer(scope, receive, _guarded(send))
+
+    def _own_path(self, path: str) -> str:
+        """Remove the root path. Some proxies have removed it already, so a path without it is valid, too."""
+        root = self._rules.root_path
+        return path[len(root) :] or "/" if root and f"{path}/".startswith(f"{root}/") else path
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Log an unexpected error and answer without its details."""
@@ -102,7 +110,9 @@ class RequestGuard:
             if begun:
                 raise
             _log.exception("%s %s failed", scope["method"], scope["path"])
-            broken = Problem(500, "The server failed at this.", "See its stderr for the reason.")
+            broken = Problem(
+                500, "The server could not answer this request.", "See its stderr for the reason."
+            )
             await broken.response()(scope, receive, send)
 
     def _check_host(self, headers: Headers) -> None:
@@ -172,7 +182,8 @@ class RequestGuard:
     ) -> RedirectResponse:
         rest = urlencode([pair for pair in _query_of(scope) if pair[0] != "token"])
         # One slash: an address with two would name another host.
-        path = "/" + scope["path"].lstrip("/\\")
+        bare = scope["path"].lstrip("/\\")
+        path = f"{self._rules.root_path}/{bare}"
         redirect = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
         scope[ACCESS] = access
         known = [self._access_of(given) for given in _tokens(scope, headers)]
@@ -183,7 +194,7 @@ class RequestGuard:
                 token,
                 httponly=True,
                 samesite="strict",
-                path="/",
+                path=self._rules.root_path or "/",
                 secure=scope.get("scheme") == "https",
             )
             self._note(scope, 303, f"sign in at {path[:300]}")
@@ -198,7 +209,7 @@ class RequestGuard:
                 return access
         raise Problem(
             401,
-            "This server wants a token. A token may have expired or been revoked.",
+            "This server requires a token. A token may have expired or been revoked.",
             "Open the address that `playhead serve` printed, or send `Authorization: Bearer TOKEN`.",
             {"WWW-Authenticate": "Bearer"},
         )
@@ -224,9 +235,9 @@ def _query_of(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _check_length(headers: Headers) -> None:
-    told = headers.get("content-length", "0")
-    if not told.isdigit() or int(told) > LARGEST_BODY:
-        raise Problem(413, f"The body has {told[:20]} bytes; at most {LARGEST_BODY}.")
+    length = headers.get("content-length", "0")
+    if not length.isdigit() or int(length) > LARGEST_BODY:
+        raise Problem(413, f"The body has {length[:20]} bytes; at most {LARGEST_BODY}.")
 
 
 def _name_of(host: str) -> str | None:

@@ -92,14 +92,14 @@ def _tag(text: str) -> tuple[str, str | None]:
     return key, value if equals else None
 
 
-def row_of(told: CachedStory) -> dict[str, Any]:
+def row_of(cached: CachedStory) -> dict[str, Any]:
     """The row of a run whose story is known."""
-    if "names" not in told.made:
-        told.made["names"] = sorted({(kind, name) for kind, name, _ in sums_of(told.story)})
-    names = told.made["names"]
+    if "names" not in cached.made:
+        cached.made["names"] = sorted({(kind, name) for kind, name, _ in sums_of(cached.story)})
+    names = cached.made["names"]
     found = FoundRun(
-        entry=entry_at(told.path),
-        summary=of_story(told.story),
+        entry=entry_at(cached.path),
+        summary=of_story(cached.story),
         models=tuple(name for kind, name in names if kind == "model"),
         tools=tuple(name for kind, name in names if kind == "tool"),
     )
@@ -107,25 +107,31 @@ def row_of(told: CachedStory) -> dict[str, Any]:
 
 
 def change(desk: Desk, asked: CheckedRequest) -> Response:
-    told: CachedStory = asked.told["id"]
+    cached: CachedStory = asked.stories["id"]
     run_id, said = asked.values["id"], asked.body
     if "name" in said:
-        marking.rename(desk.home, run_id, said["name"])
+        marking.rename(desk.home, run_id, said["name"], by=asked.who.name)
     if "tags" in said:
-        marking.set_tags(desk.home, run_id, said["tags"])
+        marking.set_tags(desk.home, run_id, said["tags"], by=asked.who.name)
     if "note" in said:
-        marking.set_note(desk.home, run_id, said["note"])
+        marking.set_note(desk.home, run_id, said["note"], by=asked.who.name)
     if "keep" in said:
-        marking.set_keep(desk.home, run_id, said["keep"])
-    return json_response(row_of(told))
+        marking.set_keep(desk.home, run_id, said["keep"], by=asked.who.name)
+    return json_response(row_of(cached))
 
 
 def delete(desk: Desk, asked: CheckedRequest) -> Response:
     path = desk.stories.path(asked.values["id"])
     entry = entry_at(path)
     if is_safe(entry):
-        why = "is still running" if entry.status == "running" else "is kept or golden"
-        raise Problem(409, f"{path.name} {why}: it is not deleted.", "Let go of it first.")
+        is_running = entry.status == "running"
+        why = "is still running" if is_running else "is kept or golden"
+        how = (
+            "Delete it when it has ended."
+            if is_running
+            else "Remove the keep flag, or the tag `golden`."
+        )
+        raise Problem(409, f"{path.name} {why}: it is not deleted.", how)
     marking.remove(desk.home, path.name)
     desk.stories.forget(path.name)
     return json_response({"id": path.name})

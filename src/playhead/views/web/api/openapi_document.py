@@ -12,7 +12,9 @@ from playhead.views.web.api.schema_checks import AnswerSchema, Operation, Parame
 _ERROR = {"$ref": "#/components/schemas/Error"}
 
 
-def document(operations: Iterable[Operation], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+def document(
+    operations: Iterable[Operation], schemas: Mapping[str, Schema], root_path: str = ""
+) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
@@ -24,6 +26,7 @@ def document(operations: Iterable[Operation], schemas: Mapping[str, Schema]) -> 
             "description": "The runs of a library: lists, models, events, calls, comparisons.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
+        "servers": [{"url": root_path or "/"}],
         "paths": paths,
         "components": {
             "schemas": dict(schemas),
@@ -110,6 +113,8 @@ SCHEMAS: dict[str, Schema] = {
         command={"type": "array"},
         tags=ANYTHING,
         note=TEXT,
+        comments={"type": "array", "items": {"$ref": "#/components/schemas/Comment"}},
+        authors=ANYTHING,
         kept={"type": "boolean"},
         golden={"type": "boolean"},
         level=TEXT,
@@ -126,9 +131,17 @@ SCHEMAS: dict[str, Schema] = {
         cost_usd=NUMBER_OR_NULL,
         failure=TEXT_OR_NULL,
     ),
+    "Comment": _object(id=TEXT, by=TEXT, at=TEXT, text=TEXT),
+    "Comments": _object(
+        comments={"type": "array", "items": {"$ref": "#/components/schemas/Comment"}},
+        me=TEXT,
+        may_comment={"type": "boolean"},
+        may_remove_all={"type": "boolean"},
+    ),
     "Runs": _object(
         runs={"type": "array", "items": {"$ref": "#/components/schemas/Run"}},
         total={"type": "integer"},
+        has_more={"type": "boolean", "description": "There are more matches than `total`."},
         next=TEXT_OR_NULL,
         indexing=INDEXING,
     ),

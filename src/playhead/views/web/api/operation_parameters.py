@@ -45,7 +45,7 @@ FILTERS = (
     text("name", "Only runs with this name; * and ? are wildcards."),
     text("project", "Only runs of this project's folder.", maxLength=4096),
     text("failed_turns", "`true`: only runs with turns that failed.", enum=["true", "false"]),
-    text("replays", "`false`: no replays, but for accepted ones.", enum=["true", "false"]),
+    text("replays", "`false`: no replays, except accepted ones.", enum=["true", "false"]),
     number("min_cost", "Minimum cost in US dollars."),
     number("max_cost", "Maximum cost in US dollars."),
     text(
@@ -81,6 +81,12 @@ MARKS: Schema = {
         "keep": {"type": "boolean"},
         "name": {"type": "string", "minLength": 1, "maxLength": 200},
     },
+}
+COMMENT: Schema = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["text"],
+    "properties": {"text": {"type": "string", "minLength": 1, "maxLength": 16_000}},
 }
 REPLAY: Schema = {
     "type": "object",

@@ -7,6 +7,9 @@ from playhead.views.web.api import (
     replay_jobs as replaying,
 )
 from playhead.views.web.api import (
+    run_comments as commenting,
+)
+from playhead.views.web.api import (
     run_reading as reading,
 )
 from playhead.views.web.api import (
@@ -14,6 +17,7 @@ from playhead.views.web.api import (
 )
 from playhead.views.web.api.openapi_document import NOT_THERE, REFUSED, SCHEMAS, TEXT, answer, plain
 from playhead.views.web.api.operation_parameters import (
+    COMMENT,
     EVENTS,
     FILTERS,
     ID,
@@ -83,6 +87,48 @@ OPERATIONS: tuple[Operation, ...] = (
             415: AnswerSchema(says="The body is not JSON."),
         },
         handle=listing.change,
+    ),
+    Operation(
+        id="comments",
+        one_run=True,
+        method="GET",
+        path="/api/recordings/{id}/comments",
+        says="The comments of people on a run, oldest first.",
+        parameters=(ID,),
+        answers={200: answer("Comments", "The comments, and what this request's token may do."), **NOT_THERE},
+        handle=commenting.comments,
+    ),
+    Operation(
+        id="comment",
+        role="annotate",
+        method="POST",
+        path="/api/recordings/{id}/comments",
+        says="Comment on a run, in the name of the token.",
+        parameters=(ID,),
+        body=COMMENT,
+        body_required=True,
+        answers={
+            200: answer("Comments", "All comments of the run."),
+            **NOT_THERE,
+            415: AnswerSchema(says="The body is not JSON."),
+        },
+        handle=commenting.add,
+    ),
+    Operation(
+        id="uncomment",
+        role="annotate",
+        method="DELETE",
+        path="/api/recordings/{id}/comments/{comment}",
+        says="Remove a comment. Other people's comments: only with the role `admin`.",
+        parameters=(
+            ID,
+            Parameter(
+                name="comment", says="The id of the comment.", place="path",
+                schema={"type": "string", "minLength": 1, "maxLength": 80},
+            ),
+        ),
+        answers={200: answer("Comments", "The other comments of the run."), **NOT_THERE},
+        handle=commenting.remove,
     ),
     Operation(
         id="delete",

@@ -37,26 +37,26 @@ SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "text/plain
 
 def model(_: Desk, asked: CheckedRequest) -> Response:
     """Return summary and columns; 304 if the client has them. With `first`, an uncached run is answered in part."""
-    told: CachedStory = asked.told["id"]
-    if not told.whole:
-        return json_response(_beginning(told))
-    tag = etag(told.stamp)
+    cached: CachedStory = asked.stories["id"]
+    if not cached.whole:
+        return json_response(_beginning(cached))
+    tag = etag(cached.stamp)
     if tag in asked.headers.get("if-none-match", ""):
         return Response(status_code=304, headers={"ETag": tag})
-    if "model" not in told.made:
+    if "model" not in cached.made:
         with collector_paused():
-            told.made["model"] = json_bytes(outline(told.story))
-    summary = json_bytes(listing.row_of(told))
-    body = b'{"summary":' + summary + b',"partial":null,"model":' + told.made["model"] + b"}"
+            cached.made["model"] = json_bytes(outline(cached.story))
+    summary = json_bytes(listing.row_of(cached))
+    body = b'{"summary":' + summary + b',"partial":null,"model":' + cached.made["model"] + b"}"
     return raw_json(body, headers={"ETag": tag, "Cache-Control": "private, no-cache"})
 
 
-def _beginning(told: CachedStory) -> dict[str, Any]:
+def _beginning(cached: CachedStory) -> dict[str, Any]:
     """Return a partial answer, with the number of events that it covers."""
-    story = told.story
+    story = cached.story
     told_of = story.manifest.events
     partial = {"events": story.totals.events, "of": told_of if story.status != "running" else None}
-    return {"summary": listing.row_of(told), "partial": partial, "model": outline(story)}
+    return {"summary": listing.row_of(cached), "partial": partial, "model": outline(story)}
 
 
 def events(desk: Desk, asked: CheckedRequest) -> Response:
@@ -84,28 +84,28 @@ def wanted_of(asked: CheckedRequest) -> EventFilter:
 
 
 def call(_: Desk, asked: CheckedRequest) -> Response:
-    told: CachedStory = asked.told["id"]
-    found = told.calls.get(asked.values["n"])
+    cached: CachedStory = asked.stories["id"]
+    found = cached.calls.get(asked.values["n"])
     if found is None:
         raise Problem(
             404,
             f"There is no call {asked.values['n']} in run {asked.values['id']}.",
-            f"Its calls are 1 to {len(told.calls)}." if told.calls else "It has none.",
+            f"Its calls are 1 to {len(cached.calls)}." if cached.calls else "It has none.",
         )
-    return json_response(call_json(told.story, found))
+    return json_response(call_json(cached.story, found))
 
 
 def item(_: Desk, asked: CheckedRequest) -> Response:
-    told: CachedStory = asked.told["id"]
-    found = item_at(told.story, asked.values["ref"])
+    cached: CachedStory = asked.stories["id"]
+    found = item_at(cached.story, asked.values["ref"])
     if found is None:
         raise Problem(404, f"There is no item {asked.values['ref'][:80]!r} in this run.")
     return json_response(found)
 
 
 def find_in(_: Desk, asked: CheckedRequest) -> Response:
-    told: CachedStory = asked.told["id"]
-    return json_response({"refs": find(told.story, asked.values["q"])})
+    cached: CachedStory = asked.stories["id"]
+    return json_response({"refs": find(cached.story, asked.values["q"])})
 
 
 def blob(desk: Desk, asked: CheckedRequest) -> Response:
@@ -145,8 +145,8 @@ def report(desk: Desk, asked: CheckedRequest) -> Response:
 
 
 def diff(_: Desk, asked: CheckedRequest) -> Response:
-    left: CachedStory = asked.told["a"]
-    right: CachedStory = asked.told["b"]
+    left: CachedStory = asked.stories["a"]
+    right: CachedStory = asked.stories["b"]
     key = f"diff {right.path.name} {right.stamp}"
     if key not in left.made:
         comparison = compare(left.story, right.story)

@@ -34,7 +34,7 @@ def share(desk: Desk, asked: CheckedRequest) -> Response:
     return json_response(
         {
             "run": run,
-            "path": f"/run/{run}?token={text}",
+            "path": f"{desk.root_path}/run/{run}?token={text}",
             "token": text,
             "expires_at": clock.iso(made.expires_ns or 0),
         }

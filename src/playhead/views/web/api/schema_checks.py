@@ -50,12 +50,12 @@ class AnswerSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRequest:
-    """A request that passed its check. `told`: the stories of the runs that it names."""
+    """A request that passed its check. `stories`: those of the runs that it names."""
 
     values: Mapping[str, Any]
     body: Mapping[str, Any]
     headers: Mapping[str, str]
-    told: Mapping[str, Any]
+    stories: Mapping[str, Any]
     who: Access
 
 
@@ -212,6 +212,9 @@ def _check_members(value: dict[str, Any], schema: Schema, what: str) -> None:
         raise Problem(400, f"{what} has {len(value)} members; at most {schema['maxProperties']}.")
     if len(value) < schema.get("minProperties", 0):
         raise Problem(400, f"{what} is empty; expected one of {', '.join(known)}.")
+    for name in schema.get("required", ()):
+        if name not in value:
+            raise Problem(400, f"{what}.{name} is missing.")
     for name, member in value.items():
         if name in known:
             check(member, known[name], f"{what}.{name}")

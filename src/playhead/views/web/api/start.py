@@ -39,6 +39,7 @@ class Address:
     port: int
     token: str | None = None
     scheme: str = "http"
+    root_path: str = ""
 
     @property
     def url(self) -> str:
@@ -48,7 +49,7 @@ class Address:
 
     def at(self, path: str) -> str:
         """Return an address that opens the page, including the token."""
-        return f"{self.url}{path}" + (f"?token={self.token}" if self.token else "")
+        return f"{self.url}{self.root_path}{path}" + (f"?token={self.token}" if self.token else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ def listen(host: str, port: int | None) -> socket.socket:
                 continue
             raise UsageError(
                 f"Cannot listen on {host} port {wanted} ({error.strerror or error}). "
-                "Name another with --port, or 0 for any that is free."
+                "Choose another address with --host, or another port with --port (0: any free port)."
             ) from None
         return listener
     raise UsageError(f"Cannot listen on {host}.")
@@ -177,6 +178,7 @@ def announced(home: Path, address: Address) -> Iterator[None]:
         "port": address.port,
         "token": address.token,
         "scheme": address.scheme,
+        "root_path": address.root_path,
         "pid": clock.pid(),
         "birth": clock.process_birth(clock.pid()) or "",
     }
@@ -208,8 +210,13 @@ def running(home: Path) -> Address | None:
         return None
     token = members.get("token")
     scheme = "https" if members.get("scheme") == "https" else "http"
+    root_path = members.get("root_path")
     return Address(
-        host=host, port=port, token=token if isinstance(token, str) else None, scheme=scheme
+        host=host,
+        port=port,
+        token=token if isinstance(token, str) else None,
+        scheme=scheme,
+        root_path=root_path if isinstance(root_path, str) else "",
     )
 
 

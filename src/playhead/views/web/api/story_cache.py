@@ -100,7 +100,7 @@ class StoryCache:
         stamp = self.stamp(path)
         return Now(path=path, stamp=stamp, goes_on=entry_at(path).status == "running")
 
-    async def told(self, run_id: str) -> CachedStory:
+    async def story(self, run_id: str) -> CachedStory:
         asked_ns = clock.mono_ns()
         now = await anyio.to_thread.run_sync(self._look, run_id)
         known = self._known(run_id, now, asked_ns)
@@ -140,7 +140,7 @@ class StoryCache:
             now = await anyio.to_thread.run_sync(self._look, run_id)
             if begun.stamp == now.stamp:
                 return begun
-        return await self.told(run_id)
+        return await self.story(run_id)
 
     def _known(self, run_id: str, now: Now, asked_ns: int) -> CachedStory | None:
         known = self._kept.get(run_id)
@@ -162,8 +162,8 @@ class StoryCache:
             path=path, stamp=stamp, story=story, began_ns=began, ended_ns=clock.mono_ns()
         )
 
-    def _keep(self, run_id: str, told: CachedStory) -> None:
-        self._kept[run_id] = told
+    def _keep(self, run_id: str, cached: CachedStory) -> None:
+        self._kept[run_id] = cached
         self._kept.move_to_end(run_id)
         while len(self._kept) > 1 and self._weight() > _MOST_EVENTS:
             self._kept.popitem(last=False)

@@ -1,5 +1,6 @@
 // The door: which page an address means, the theme, the keys that hold everywhere.
 
+import { here, rooted } from "./address.js";
 import { block, EmbeddedSource, hasBlocks, ServerSource } from "./source.js";
 import { button, fill, h, icon } from "./dom.js";
 import { BatchPage } from "./batch.js";
@@ -12,7 +13,7 @@ import { StatsPage } from "./stats.js";
 const KEYS = [
   ["space", "play, pause"],
   ["↑ ↓ or j k", "step before, step after"],
-  ["← →", "a little back, a little on (in the tree: fold, unfold)"],
+  ["← →", "a little back, a little forward (in the tree: fold, unfold)"],
   ["< >", "slower, faster"],
   ["f", "first failure, next failure"],
   ["d", "files, steps; in the files: ← → changes, ↑ ↓ files, v compares with the start"],
@@ -42,7 +43,7 @@ class App {
     const brand = [icon("tape"), h("span", {}, "Playhead")];
     const home = this.source.embedded
       ? h("span", { class: "brand" }, brand)
-      : h("a", { class: "brand", href: "/" }, brand);
+      : h("a", { class: "brand", href: rooted("/") }, brand);
     const links = this.source.embedded
       ? null
       : h(
@@ -53,7 +54,7 @@ class App {
             ["/compare", "Compare"],
             ["/stats", "Stats"],
             ["/batch", "Batch"],
-          ].map(([href, label]) => h("a", { href, class: "nav" }, label)),
+          ].map(([href, label]) => h("a", { href: rooted(href), class: "nav" }, label)),
         );
     return h(
       "div",
@@ -73,8 +74,8 @@ class App {
     this.page = page;
     for (const link of this.root.querySelectorAll("a.nav")) {
       const isHere =
-        link.getAttribute("href") === "/"
-          ? location.pathname === "/"
+        link.getAttribute("href") === rooted("/")
+          ? here() === "/"
           : location.pathname.startsWith(link.getAttribute("href"));
       if (isHere) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
@@ -91,7 +92,7 @@ class App {
           { class: "sorry", role: "alert" },
           h("h1", {}, "This cannot be shown"),
           h("p", {}, error.message),
-          this.source.embedded ? null : h("p", {}, h("a", { href: "/" }, "All runs")),
+          this.source.embedded ? null : h("p", {}, h("a", { href: rooted("/") }, "All runs")),
         ),
       );
       page.node.dataset.ready = "failed";
@@ -102,7 +103,7 @@ class App {
   #page() {
     const { source, address } = this;
     if (source.embedded) return new RunPage({ source, id: source.start.id, ref: address.read(), address });
-    const [first, ...rest] = location.pathname.split("/").slice(1).map(decoded);
+    const [first, ...rest] = here().split("/").slice(1).map(decoded);
     if (first === "run" && this.page instanceof RunPage && this.page.id === rest[0]) {
       this.page.goto(rest[1]);
       return null;
@@ -178,7 +179,7 @@ class App {
 
 // An address names a run, a step of it, and in its query what else is shown.
 function pathAddress() {
-  const path = (id, ref) => `/run/${encodeURIComponent(id)}${ref ? `/${encodeURIComponent(ref)}` : ""}`;
+  const path = (id, ref) => rooted(`/run/${encodeURIComponent(id)}${ref ? `/${encodeURIComponent(ref)}` : ""}`);
   return {
     link: (id, ref) => new URL(path(id, ref), location.href).href,
     replace: (id, ref, query = {}) => history.replaceState(null, "", path(id, ref) + search(query)),

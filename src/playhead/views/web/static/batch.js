@@ -1,5 +1,6 @@
 // The results of a batch: which tapes still hold. Knows the JSON of `playhead batch --json`.
 
+import { rooted } from "./address.js";
 import { fill, h } from "./dom.js";
 import { count, duration, money } from "./format.js";
 
@@ -41,7 +42,7 @@ export class BatchPage {
           if (!Array.isArray(told.cases)) throw new Error("it has no cases");
           fill(this.node, this.#results(told));
         } catch (error) {
-          this.#ask(`This is not a file of results: ${error.message}.`);
+          this.#ask(`This file does not contain the results of a batch: ${error.message}.`);
         }
       },
     });
@@ -80,7 +81,7 @@ export class BatchPage {
           [told.started_at, duration(told.took_s * 1e6), told.host].filter(Boolean).join(" · "),
         ),
       ),
-      failing.length ? [h("h2", {}, "What does not hold"), failing.map((one) => this.#failing(one))] : null,
+      failing.length ? [h("h2", {}, "Tapes that did not pass"), failing.map((one) => this.#failing(one))] : null,
       h("h2", {}, "All"),
       h(
         "div",
@@ -134,7 +135,7 @@ export class BatchPage {
   #tape(one) {
     const isRun = /^\d{8}-\d{6}-\w+$/.test(one.tape);
     return isRun
-      ? h("a", { href: `/run/${encodeURIComponent(one.tape)}` }, one.name)
+      ? h("a", { href: rooted(`/run/${encodeURIComponent(one.tape)}`) }, one.name)
       : h("strong", {}, one.name);
   }
 
@@ -176,11 +177,11 @@ export class BatchPage {
       {},
       h(
         "a",
-        { href: `/compare/${encodeURIComponent(one.tape)}/${encodeURIComponent(verdict.replay)}` },
+        { href: rooted(`/compare/${encodeURIComponent(one.tape)}/${encodeURIComponent(verdict.replay)}`) },
         "compare side by side",
       ),
       " · ",
-      h("a", { href: `/report/${encodeURIComponent(verdict.replay)}` }, "report"),
+      h("a", { href: rooted(`/report/${encodeURIComponent(verdict.replay)}`) }, "report"),
     );
   }
 }

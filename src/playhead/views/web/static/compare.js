@@ -1,5 +1,6 @@
 // Two runs, aligned step by step. Knows the JSON of `playhead diff`.
 
+import { rooted } from "./address.js";
 import { fill, h } from "./dom.js";
 import { diffView } from "./diff.js";
 import { count, duration, money } from "./format.js";
@@ -12,7 +13,7 @@ const WORDS = { same: "the same", changed: "changed", added: "only right", remov
 const PARTS = { name: "name", asked: "request", answered: "response" };
 
 export function compareAddress(a, b) {
-  return `/compare?${new URLSearchParams({ a, b })}`;
+  return rooted(`/compare?${new URLSearchParams({ a, b })}`);
 }
 
 export class ComparePage {
@@ -65,13 +66,13 @@ export class ComparePage {
         { class: "page-head" },
         h("h1", {}, told.same ? "The same trajectory" : "Trajectories differ"),
         h("p", { class: "quiet" }, sums || "no steps"),
-        h("a", { class: "other-runs", href: "/compare" }, "Compare other runs"),
+        h("a", { class: "other-runs", href: rooted("/compare") }, "Compare other runs"),
       ),
       h("div", { class: "wide" }, figures(told)),
       h(
         "div",
         { class: "aligned-bar" },
-        h("label", {}, toggle, "only what differs"),
+        h("label", {}, toggle, "only differences"),
         told.first_difference === null
           ? null
           : h(
@@ -166,7 +167,7 @@ function figures(told) {
       ),
     );
   const name = (id, title) =>
-    h("th", { scope: "col", class: "n" }, h("a", { href: `/run/${encodeURIComponent(id)}`, title: id }, title || id));
+    h("th", { scope: "col", class: "n" }, h("a", { href: rooted(`/run/${encodeURIComponent(id)}`), title: id }, title || id));
   return h(
     "table",
     { class: "figure-table" },

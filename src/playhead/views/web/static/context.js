@@ -23,7 +23,7 @@ export function why(item, model, row, choose) {
     h("ol", { class: "causes" }, steps),
     chain.length
       ? null
-      : h("p", { class: "quiet" }, "The tape has no cause for it: the program did it on its own."),
+      : h("p", { class: "quiet" }, "The tape names no cause: the program's own code did this."),
   );
 }
 
@@ -52,7 +52,7 @@ function fiveWs(item, model, row) {
         ? ", never ended"
         : `, took ${duration(item.took_ns / 1000)}`;
   const ended =
-    item.how === undefined ? null : (item.how ?? "never answered: it was in flight when the tape ends");
+    item.how === undefined ? null : (item.how ?? "no answer: it was in flight when the tape ended");
   const facts = [
     ["who", `${item.who ?? "?"}, lane ${item.lane}`],
     ["what", `${item.boundary ?? item.kind ?? item.type} ${item.name ?? ""}${effect}`],

@@ -30,7 +30,7 @@ export class Detail {
       h(
         "div",
         { class: "detail-empty" },
-        h("p", {}, "Choose a step to see what was asked and what came back."),
+        h("p", {}, "Choose a step to see its request and its answer."),
         h(
           "p",
           { class: "quiet" },
@@ -56,7 +56,7 @@ export class Detail {
       const stamp = this.wasOpen ? String(model.totals.events) : "";
       const item = await this.source.detail(model.run.id, ref, main, stamp);
       if (this.asked !== asked) return;
-      if (item === null) throw new Error("It is not in this file.");
+      if (item === null) throw new Error("this file does not contain it.");
       Object.assign(this, { model, item, row: main, partial: false });
       this.#draw();
     } catch (error) {
@@ -247,14 +247,14 @@ export class Detail {
     const shown = [rendered(item)].flat().filter((one) => one !== null);
     if (level !== "full")
       shown.unshift(
-        h("p", { class: "odd" }, `Recorded at level ${level}: what was said is not on the tape.`),
+        h("p", { class: "odd" }, `Recorded at level ${level}: its contents are not on the tape.`),
       );
-    return shown.length ? shown : h("p", { class: "quiet" }, "Nothing was given and nothing came back.");
+    return shown.length ? shown : h("p", { class: "quiet" }, "This step has no input and no result.");
   }
 
   async #diff(body, item, model, row) {
     const before = model.previousLlm(row);
-    fill(body, h("p", { class: "quiet" }, "Reading the prompt before…"));
+    fill(body, h("p", { class: "quiet" }, "Reading the previous prompt…"));
     const old = await this.source.detail(model.run.id, model.refs[before], before);
     if (this.body !== body) return;
     fill(

@@ -67,8 +67,8 @@ function preview(value, isList, entries) {
 
 function leaf(value) {
   if (typeof value !== "string") return h("span", { class: "json-word" }, String(value));
-  if (value.length <= LONG) return h("span", { class: "json-text" }, JSON.stringify(value));
-  const text = h("span", { class: "json-text" }, `${JSON.stringify(value.slice(0, LONG)).slice(0, -1)}…`);
+  if (value.length <= LONG) return h("span", { class: "json-text" }, quoted(value));
+  const text = h("span", { class: "json-text" }, `${quoted(value.slice(0, LONG)).slice(0, -1)}…`);
   const more = h(
     "button",
     {
@@ -76,13 +76,19 @@ function leaf(value) {
       class: "link",
       onclick: () => {
         text.replaceChildren();
-        text.append(h("span", {}, JSON.stringify(value)));
+        text.append(h("span", {}, quoted(value)));
         more.remove();
       },
     },
     `${value.length - LONG} more`,
   );
   return [text, " ", more];
+}
+
+// As in JSON, but lines end where the text has line ends: prompts and verdicts are texts that people read.
+function quoted(value) {
+  const lines = value.split("\n").map((line) => JSON.stringify(line).slice(1, -1));
+  return `"${lines.join("\n")}"`;
 }
 
 export function parsed(text) {

@@ -2,6 +2,7 @@
 // as it was written. No markup is ever read: every node is made here, and its text is text.
 
 import { h } from "./dom.js";
+import { languageNamed, tokens } from "./syntax.js";
 
 const MOST = 200_000;
 const DEEPEST = 6;
@@ -45,8 +46,17 @@ function fence(lines, at) {
   if (!found) return null;
   let end = at + 1;
   while (end < lines.length && !lines[end].trim().startsWith(found[1])) end += 1;
-  const code = h("code", {}, lines.slice(at + 1, end).join("\n"));
+  const code = h("code", {}, coloured(lines.slice(at + 1, end), found[2]));
   return { node: h("pre", { "data-language": found[2] || null }, code), next: end + 1 };
+}
+
+function coloured(lines, language) {
+  const painted = language ? tokens(lines, languageNamed(language)) : null;
+  if (painted === null) return lines.join("\n");
+  return painted.map((line, at) => [
+    at ? "\n" : "",
+    line.map(([kind, text]) => (kind ? h("span", { class: `s-${kind}` }, text) : text)),
+  ]);
 }
 
 function heading(lines, at) {

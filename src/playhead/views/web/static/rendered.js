@@ -79,7 +79,7 @@ function note(item) {
   if (item.kind === "output" && typeof data?.text === "string")
     return h("pre", { class: "terminal" }, styled(data.text).nodes);
   if (item.kind === "divergence" && data?.kind) return divergence(data, { isOpen: true, value });
-  return data === null ? h("p", { class: "quiet" }, "Nothing was noted with it.") : value(data);
+  return data === null ? h("p", { class: "quiet" }, "This event has no data.") : value(data);
 }
 
 function call(item) {
@@ -223,7 +223,7 @@ function exchange({ request, response }) {
     h(
       "div",
       { class: "answer" },
-      response ? answer(response) : h("p", { class: "quiet" }, "Nothing came back."),
+      response ? answer(response) : h("p", { class: "quiet" }, "No response was recorded."),
     ),
     section(
       "Prompt",

@@ -1,6 +1,7 @@
 // The report of a replay: verdict, coverage, and each divergence beside the expected call. Knows the JSON
 // of the report.
 
+import { rooted } from "./address.js";
 import { fill, h } from "./dom.js";
 import { divergence } from "./divergence.js";
 import { count, duration } from "./format.js";
@@ -26,7 +27,7 @@ export class ReportPage {
 export function reportView(told, isEmbedded) {
   const isSame = told.verdict === "identical";
   const link = (id) =>
-    isEmbedded ? h("code", {}, id) : h("a", { href: `/run/${encodeURIComponent(id)}` }, id);
+    isEmbedded ? h("code", {}, id) : h("a", { href: rooted(`/run/${encodeURIComponent(id)}`) }, id);
   const facts = [
     ["recorded", link(told.run)],
     ["replayed", link(told.replay)],
@@ -61,7 +62,7 @@ export function reportView(told, isEmbedded) {
           told.divergences.slice(0, 200).map((one, at) => divergence(one, { isOpen: at === 0, value })),
         ]
       : null,
-    part("Served though not the same", told.inexact),
+    part("Answered by a similar call", told.inexact),
     part("Blocked", told.blocked),
     part("Allowed to run", told.allowed),
     part("Faults that fired", told.faults),

@@ -11,6 +11,7 @@ import { GROUPS, RunModel } from "./model.js";
 import { Narrowing } from "./narrowing.js";
 import { Player } from "./player.js";
 import { Printed } from "./printed.js";
+import { Comments } from "./comments.js";
 import { runHead } from "./runhead.js";
 import { patiently } from "./source.js";
 import { Timeline } from "./timeline.js";
@@ -213,6 +214,7 @@ export class RunPage {
 
   #frame() {
     this.head = h("header", { class: "run-head" });
+    this.comments = new Comments(this.source, this.id);
     this.reading = h("p", { class: "reading", role: "status", hidden: true });
     this.search = h("input", {
       type: "search",
@@ -267,6 +269,7 @@ export class RunPage {
         choose: (row) => this.choose(row, { scroll: "middle" }),
         failure: () => this.#failure(),
       }),
+      this.comments.node,
     );
     const { partial } = this.model;
     this.reading.hidden = !partial;
@@ -329,7 +332,13 @@ export class RunPage {
 
   #failure() {
     const row = this.model.nextFailure(this.tree.selected);
-    if (row < 0) announce("Nothing failed in this run.");
+    const error = this.model.outline.failure;
+    if (row < 0)
+      announce(
+        error
+          ? `No step failed. The program ended with ${error.type}: ${error.message}`
+          : "Nothing failed in this run.",
+      );
     else this.choose(row, { scroll: "middle" });
   }
 
@@ -412,7 +421,7 @@ export class RunPage {
         if (row >= 0) found.add(row);
       }
     } catch {
-      announce("Only titles were searched: the texts cannot be had.");
+      announce("Only titles were searched: the texts are not available.");
     }
     if (this.search.value !== text) return;
     this.#narrow();

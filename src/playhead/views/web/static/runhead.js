@@ -1,5 +1,6 @@
 // The head of a run: status, duration, totals, failure. Knows the model.
 
+import { rooted } from "./address.js";
 import { button, h, icon } from "./dom.js";
 import { age, count, day, duration, money, plural } from "./format.js";
 import { reportView } from "./report.js";
@@ -64,13 +65,13 @@ function replayOf(run, source) {
   const label = `replay of ${run.replay_of}`;
   if (!source.embedded)
     return [
-      h("a", { class: "chip", href: `/run/${encodeURIComponent(run.replay_of)}` }, label),
-      h("a", { class: "chip", href: `/report/${encodeURIComponent(run.id)}` }, "report"),
+      h("a", { class: "chip", href: rooted(`/run/${encodeURIComponent(run.replay_of)}`) }, label),
+      h("a", { class: "chip", href: rooted(`/report/${encodeURIComponent(run.id)}`) }, "report"),
       h(
         "a",
         {
           class: "chip",
-          href: `/compare/${encodeURIComponent(run.replay_of)}/${encodeURIComponent(run.id)}`,
+          href: rooted(`/compare/${encodeURIComponent(run.replay_of)}/${encodeURIComponent(run.id)}`),
         },
         "compare",
       ),
@@ -122,7 +123,7 @@ function trouble(model, choose, failure) {
         "p",
         { class: "trouble-what" },
         h("strong", {}, "Interrupted"),
-        ": the tape ends without a last word; the process was killed or the machine stopped.",
+        ": the tape has no end, because the process was killed or the machine stopped.",
       ),
     );
   if (outline.last_seam)
@@ -166,7 +167,7 @@ function trouble(model, choose, failure) {
         );
   if (!parts.length && jump === null) return null;
   const isBad = run.status === "failed" || run.status === "interrupted";
-  const came = run.status === "running" ? "so far" : "on the way; the run came through";
+  const came = run.status === "running" ? " so far" : "; the run itself succeeded";
   return h(
     "div",
     { class: isBad ? "trouble" : "trouble mild" },
@@ -175,7 +176,7 @@ function trouble(model, choose, failure) {
       {},
       parts.length
         ? parts
-        : h("p", { class: "quiet" }, `${plural(model.totals.failures, "call")} failed ${came}.`),
+        : h("p", { class: "quiet" }, `${plural(model.totals.failures, "call")} failed${came}.`),
     ),
     jump,
   );

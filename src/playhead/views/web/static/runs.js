@@ -1,5 +1,6 @@
 // The list of runs: a live table with search, filters and keyboard control.
 
+import { rooted } from "./address.js";
 import { compareAddress } from "./compare.js";
 import { button, fill, h, icon } from "./dom.js";
 import { age, count, day, duration, money, plural, short } from "./format.js";
@@ -178,7 +179,7 @@ export class RunsPage {
       this.runs = isMore ? [...this.runs, ...found.runs] : found.runs;
       this.next = found.next;
       this.at = this.runs.findIndex((one) => one.id === chosen);
-      fill(this.total, plural(found.total ?? this.runs.length, "run"));
+      fill(this.total, (found.has_more ? "more than " : "") + plural(found.total ?? this.runs.length, "run"));
       this.more.hidden = !found.next;
       this.#behind("list", found.indexing);
       this.#rows();
@@ -200,7 +201,7 @@ export class RunsPage {
     fill(
       this.indexing,
       h("progress", of ? { max: of, value: done } : {}),
-      h("span", {}, `Reading runs for the first time: ${known}. What is shown is what has been read so far.`),
+      h("span", {}, `Reading runs for the first time: ${known}. The list has the runs that were read so far.`),
     );
   }
 
@@ -220,8 +221,8 @@ export class RunsPage {
             "td",
             { colspan: 10, class: "nothing" },
             this.backlogs.list
-              ? "No run that has been read yet fits."
-              : ["No run fits. Record one: ", h("code", {}, "playhead record -- python my_agent.py")],
+              ? "No run matches so far."
+              : ["No run matches. Record one: ", h("code", {}, "playhead record -- python my_agent.py")],
           ),
         ),
       );
@@ -286,7 +287,7 @@ export class RunsPage {
   // Carry the search over to the run's page.
   #href(id) {
     const text = this.form.elements.q.value.trim();
-    return `/run/${encodeURIComponent(id)}${text ? `?${new URLSearchParams({ q: text })}` : ""}`;
+    return rooted(`/run/${encodeURIComponent(id)}${text ? `?${new URLSearchParams({ q: text })}` : ""}`);
   }
 
   #click(event, href) {

@@ -1,5 +1,6 @@
 // Loads runs from a server, or from the blocks of a single-file page.
 
+import { rooted } from "./address.js";
 import { unpack } from "./packed.js";
 
 export class ServerSource {
@@ -15,10 +16,10 @@ export class ServerSource {
   }
 
   runs(query) {
-    return this.#get(`/api/recordings?${new URLSearchParams(query)}`);
+    return this.#get(rooted(`/api/recordings?${new URLSearchParams(query)}`));
   }
   stats(by, filters = {}) {
-    return this.#get(`/api/stats?${new URLSearchParams({ by, ...filters })}`);
+    return this.#get(rooted(`/api/stats?${new URLSearchParams({ by, ...filters })}`));
   }
   // `first`: number of events that are enough if the server has not cached the run; the answer then has `partial`.
   run(id, first = null) {
@@ -26,6 +27,22 @@ export class ServerSource {
   }
   report(id) {
     return this.#get(`${run(id)}/report`);
+  }
+  comments(id) {
+    return this.#get(`${run(id)}/comments`);
+  }
+  comment(id, text) {
+    return this.#send("POST", `${run(id)}/comments`, { text });
+  }
+  removeComment(id, comment) {
+    return this.#send("DELETE", `${run(id)}/comments/${encodeURIComponent(comment)}`);
+  }
+
+  async #send(method, path, body) {
+    const headers = { accept: "application/json", ...(body ? { "content-type": "application/json" } : {}) };
+    const response = await fetch(path, { method, headers, body: body ? JSON.stringify(body) : undefined });
+    if (!response.ok) throw await refusal(response);
+    return response.json();
   }
   // `stamp` changes while the run grows.
   files(id, stamp) {
@@ -35,7 +52,7 @@ export class ServerSource {
     return this.#kept(`${run(id)}/files/${encodeURIComponent(name)}`);
   }
   compare(a, b) {
-    return this.#get(`/api/diff?${new URLSearchParams({ a, b })}`);
+    return this.#get(rooted(`/api/diff?${new URLSearchParams({ a, b })}`));
   }
   async find(id, text) {
     return (await this.#get(`${run(id)}/find?${new URLSearchParams({ q: text })}`)).refs;
@@ -64,12 +81,12 @@ export class ServerSource {
   }
 
   followRuns(heard) {
-    return listen("/api/live", heard, () => {});
+    return listen(rooted("/api/live"), heard, () => {});
   }
 }
 
 function run(id) {
-  return `/api/recordings/${encodeURIComponent(id)}`;
+  return rooted(`/api/recordings/${encodeURIComponent(id)}`);
 }
 
 function listen(path, heard, ended) {

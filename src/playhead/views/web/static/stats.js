@@ -1,5 +1,6 @@
 // Totals of all runs, by day, model, tool and other keys. Knows the JSON of `playhead stats`.
 
+import { rooted } from "./address.js";
 import { fill, h } from "./dom.js";
 import { count, duration, money, short } from "./format.js";
 
@@ -43,7 +44,7 @@ export class StatsPage {
   }
 
   #changed() {
-    history.replaceState(null, "", `/stats?${this.#query()}`);
+    history.replaceState(null, "", rooted(`/stats?${this.#query()}`));
     this.#load();
   }
 
@@ -76,7 +77,7 @@ export class StatsPage {
         figure("tokens", short(total.tokens)),
         figure("cost", money(total.cost_usd)),
       ),
-      told.rows.length ? table(told) : h("p", { class: "nothing" }, "No run in this time."),
+      told.rows.length ? table(told) : h("p", { class: "nothing" }, "No runs in this period."),
       failing.length ? [h("h2", {}, "Tools that fail most"), failures(failing)] : null,
     );
   }

@@ -140,6 +140,12 @@ export function languageOf(path, text = "") {
   return { python: "python", node: "javascript", bash: "shell", sh: "shell", ruby: "ruby" }[shebang] ?? null;
 }
 
+// The language of a fenced block: "python", "py", "sh".
+export function languageNamed(word) {
+  const name = word.toLowerCase();
+  return Object.hasOwn(BY_ENDING, name) ? name : (ENDINGS.get(name) ?? null);
+}
+
 // One list of [class, text] pairs per line; class "" is plain text. null: this text is not coloured.
 export function tokens(lines, language) {
   if (!language || lines.reduce((sum, line) => sum + line.length, 0) > LARGEST) return null;

@@ -48,7 +48,7 @@ export class Timeline {
     this.lanes = pack(model);
     this.canvas.setAttribute(
       "aria-label",
-      `${this.lanes.length} lanes over ${duration(model.total)}; the steps below hold the same`,
+      `${this.lanes.length} lanes over ${duration(model.total)}; the list of steps below has the same data`,
     );
     if (wasWhole) [this.from, this.to] = [0, model.total];
     this.#resize();

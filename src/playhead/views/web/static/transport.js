@@ -42,7 +42,7 @@ export class Transport {
       this.scrubber,
       this.soFar,
       this.speed,
-      h("label", { class: "skip", title: "Do not wait where nothing happens" }, skip, "skip idle"),
+      h("label", { class: "skip", title: "Skip pauses in which nothing happens" }, skip, "skip idle"),
       this.compact,
     );
   }

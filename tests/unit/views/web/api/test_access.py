@@ -46,6 +46,32 @@ def test_each_role_may_do_what_it_says_and_no_more(team, tokens, refund, role, m
     assert refund.path.exists() == (role != "admin")
 
 
+def test_comments_have_the_name_of_the_token_and_only_admins_remove_those_of_others(team, tokens):
+    def named(name, role):
+        return {"Authorization": f"Bearer {tokens.make(name, role)[0]}"}
+
+    ada, bob, eve = named("Ada", "annotate"), named("Bob", "annotate"), named("Eve", "read")
+    path = f"{PATH}/comments"
+    assert team.ask(path, "POST", body={"text": "It refunds twice."}, **ada).status == 200
+    (first,) = team.ask(path, **eve).json["comments"]
+    assert (first["by"], first["text"]) == ("Ada", "It refunds twice.")
+    assert team.ask(path, "POST", body={"text": "x"}, **eve).status == 403
+    assert not team.ask(path, **eve).json["may_comment"]
+    refused = team.ask(f"{path}/{first['id']}", "DELETE", **bob)
+    assert (refused.status, refused.reason) == (403, "The comment is by Ada.")
+    assert team.ask(f"{path}/none", "DELETE", **bob).status == 404
+    team.ask(path, "POST", body={"text": "Seen."}, **bob)
+    assert [one["by"] for one in team.ask(PATH, **eve).json["summary"]["comments"]] == [
+        "Ada",
+        "Bob",
+    ]
+    assert team.ask(f"{path}/{first['id']}", "DELETE", **ada).status == 200
+    (second,) = team.ask(path, **bob).json["comments"]
+    assert team.ask(f"{path}/{second['id']}", "DELETE", **OWNER).json["comments"] == []
+    team.ask(PATH, "PATCH", body={"tags": {"seen": "true"}}, **bob)
+    assert team.ask(PATH, **eve).json["summary"]["authors"]["tags.seen"]["by"] == "Bob"
+
+
 def test_the_owner_has_every_role_and_a_wrong_token_has_none(team, tokens):
     assert team.ask("/api/me", **OWNER).json["role"] == "admin"
     assert team.ask("/api/me", Authorization="Bearer wrong").status == 401

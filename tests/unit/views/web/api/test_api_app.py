@@ -30,11 +30,12 @@ def test_every_operation_that_is_described_exists(site, refund, operation):
     if operation.id == "live":
         return
     ref = site.ask(RUN).json["model"]["refs"][0]
-    path = operation.path.format(id=refund.path.name, n=1, ref=ref, hash="0" * 64, version="0" * 64)
+    named = {"n": 1, "ref": ref, "hash": "0" * 64, "version": "0" * 64, "comment": "c1"}
+    path = operation.path.format(id=refund.path.name, **named)
     query = {"diff": f"?a={refund.path.name}&b={refund.path.name}", "find": "?q=refund"}
-    body = {"note": "seen"} if operation.id == "change" else None
+    body = {"change": {"note": "seen"}, "comment": {"text": "seen"}}.get(operation.id)
     said = site.ask(path + query.get(operation.id, ""), operation.method, body=body)
-    refused = {"replay": 403, "blob": 404, "version": 404, "report": 404}
+    refused = {"replay": 403, "blob": 404, "version": 404, "report": 404, "uncomment": 404}
     assert said.status == refused.get(operation.id, 200), said.raw
     assert said.headers["content-type"] == "application/json"
 

@@ -136,3 +136,27 @@ def test_a_body_that_is_too_large_is_not_read(site, refund):
     chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
     said = site.raw(head + b"Connection: close\r\n\r\n" + chunk * 3 + b"0\r\n\r\n")
     assert said.split()[1] == b"413"
+
+
+def test_below_a_path_of_a_proxy_pages_redirects_and_cookies_have_that_path(serve, refund):
+    """Some proxies pass the whole path and some remove their part of it: both are understood."""
+    site = serve(token="s3cret", root_path="/tools/tapes")
+    opened = site.ask("/tools/tapes/run/x?token=s3cret&at=1")
+    assert (opened.status, opened.headers["location"]) == (303, "/tools/tapes/run/x?at=1")
+    assert "Path=/tools/tapes;" in opened.headers["set-cookie"]
+    key = {"Authorization": "Bearer s3cret"}
+    for prefix in ("/tools/tapes", ""):
+        assert site.ask(f"{prefix}{RUN}", **key).status == 200
+        page = site.ask(f"{prefix}/run/x", **key).raw.decode()
+        assert 'src="/tools/tapes/static/app.js"' in page
+        assert '<meta name="playhead-root" content="/tools/tapes">' in page
+        assert site.ask(f"{prefix}/static/address.js", **key).status == 200
+    assert site.ask("/tools/tapes", **key).raw == site.ask("/", **key).raw
+    assert site.ask("/tools/tapestry", **key).status == 404
+    link = site.ask(f"/tools/tapes{RUN}/share", "POST", body={}, **key).json["path"]
+    assert link.startswith("/tools/tapes/run/")
+    described = site.ask("/tools/tapes/api/openapi.json", **key).json
+    assert described["servers"] == [{"url": "/tools/tapes"}]
+    for path in ("/tools/tapes//evil.example/", "//evil.example", "/tools/tapes/\\evil.example"):
+        said = site.ask(f"{path}?token=s3cret")
+        assert said.headers["location"].startswith("/tools/tapes/evil")

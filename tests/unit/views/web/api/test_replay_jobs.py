@@ -8,7 +8,11 @@ from playhead.tape import store as stores
 
 def record(store, program):
     argv = [sys.executable, "-m", "playhead", "record", "--store", str(store), "--"]
-    subprocess.run([*argv, sys.executable, str(program)], check=True, capture_output=True)
+    # In a folder of its own: other tests change files in the folder of the checkout meanwhile.
+    folder = program.parent / "workspace"
+    folder.mkdir()
+    asked = [*argv, sys.executable, str(program)]
+    subprocess.run(asked, cwd=folder, check=True, capture_output=True)
     return stores.run_ids(store)[0]
 
 
@@ -24,7 +28,7 @@ def test_a_replay_gives_its_report_and_keeps_it(serve, store, tmp_path):
     run = record(store, program)
     site = serve(allow_replay=True)
     report = site.ask(f"/api/recordings/{run}/replay", "POST", body={}).json
-    assert (report["verdict"], report["run"]) == ("identical", run)
+    assert (report["verdict"], report["run"]) == ("identical", run), report
     again = site.ask(f"/api/recordings/{report['replay']}/report").json
     assert (again["verdict"], again["run"], again["coverage"]) == (
         *("identical", run),
