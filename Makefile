@@ -31,7 +31,7 @@ else $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo browser database test test-order test-agents test-attack test-engines check lint types layers format bench docs pictures docs-check clean
+.PHONY: help setup demo browser database test test-order test-agents test-attack test-native test-engines check lint types layers format bench docs pictures docs-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ demo: $(READY) ## record a small agent, watch it, replay it, without a key or a 
 
 # Each worker begins with tests that follow each other, so they share fixtures; one that is done takes over tests of the
 # other, so no core is idle at the end.
-test: $(READY) browser database ## every test but those of real agent frameworks; ARGS="-k torn" for some
+test: $(READY) browser database ## every test except those of real agent frameworks; ARGS="-k torn" for some
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -rs $(ARGS)
 
 # The viewer's tests drive a real browser, and fail, never skip, where there is none.
@@ -76,16 +76,22 @@ test-order: $(READY) ## replays of concurrent programs keep the order of the tap
 	@$(BIN)/python -m tests.order.shapes $(ARGS)
 
 # Hostile tapes, secrets, ports, kills and disk faults, on this machine alone; prints the counts. At most 30 minutes.
-test-attack: $(READY) ## attack Playhead with hostile tapes, secrets and requests; ARGS="--mutants 5000 --seed 3" for less
+test-attack: $(READY) ## attack Playhead with hostile tapes, secrets and requests; ARGS="--only matrix" for one part
 	@$(BIN)/python -m tests.attack $(ARGS)
+
+# 200,000 texts and values and 20,000 HTTP exchanges, also in a build with AddressSanitizer and UndefinedBehaviorSanitizer; then a million events for leaks.
+test-native: $(READY) ## compare the native core with Python; ARGS="--count 5000 --checked 5000 --seed 3" for less
+	@$(BIN)/python -m tests.native $(ARGS)
 
 # Kill -9 at many moments and loads of many runs. About ten minutes.
 test-engines: $(READY) database ## shared stores, PostgreSQL, Dask and Ray under kills and load
+	@test -x "$$(command -v nginx || echo /usr/sbin/nginx)" || { test "$$(id -u)" = 0 && apt-get install -y -qq \
+	    --no-install-recommends nginx-light >$(VENV)/nginx.log 2>&1; } || echo "no nginx: its tests fail" >&2
 	@$(BIN)/python -c 'import distributed, ray' 2>/dev/null \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dask,ray]'
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m engines --timeout 1200 tests/engines $(ARGS)
 
-check: lint types layers test ## all that must hold before a commit is shared
+check: lint types layers test ## everything that must pass before a commit is shared
 
 lint: $(READY) ## ruff: rules and format
 	@$(BIN)/ruff check --quiet .
@@ -98,11 +104,11 @@ types: $(READY) ## mypy: all as 3.11, and the guests as 3.10 as well
 layers: $(READY) ## imports go down only, and guests import the standard library only
 	@$(BIN)/python -m pytest -q -n 0 tests/unit/test_layers.py
 
-format: $(READY) ## rewrite the tree as ruff would have it
+format: $(READY) ## format the code with ruff
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format --quiet .
 
-bench: $(BENCH) ## what recording costs, beside its peers
+bench: $(BENCH) ## measure the cost of recording, and of comparable tools
 	@$(BIN)/python -m bench $(ARGS)
 
 docs: $(DOCS) ## rewrite docs/cli.md from the commands, and build the site into build/site

@@ -6,7 +6,7 @@ The server is a process of its own: uvicorn, on which the goals for POSTs were s
 least that answers at all, which makes everything around it look larger than in any real run. Within a round every recorder does the same work once, in
 turn, so that neighbours on the machine disturb all alike; ratios are of medians over the rounds,
 CPU is this process's own. `thin` is the least code that keeps request and answer (bench/thin.py): the
-floor. Playhead writes a full, redacted tape; the others keep what they keep.
+floor. Playhead writes a full, redacted tape, with the native core and in Python; the others keep what they keep.
 Goals: a POST within 1.15 of bare (httpx, httpx2, requests) and 1.35 (aiohttp, 50 at once); the
 first chunk of a stream within 0.5 ms of bare; 50 streams at once within 1.10 of bare.
 """
@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -45,6 +46,8 @@ from bench.thin import Thin
 from playhead import clock
 from playhead.hooks import registry
 from playhead.hooks.order import lane_hooks
+from playhead.host import native_core
+from playhead.launch import native_build
 from playhead.recording import deck
 from playhead.recording.recorder import Recorder
 from playhead.redact import Redactor
@@ -154,12 +157,15 @@ def bare() -> Iterator[None]:
 
 @dataclass
 class Playhead:
-    """A full, redacted tape."""
+    """A full, redacted tape, written by the native core if this machine can compile it, or in Python."""
 
     folder: Path
+    is_native: bool = True
     opened: deck.Deck = field(init=False)
 
     def __post_init__(self) -> None:
+        native_build.core_of(os.environ)
+        self.folder.mkdir()
         recorder = Recorder(
             run=self.folder, run_id="bench", who="bench", redactor=Redactor(key=b"bench")
         )
@@ -172,9 +178,13 @@ class Playhead:
         deck.activate(self.opened)
         lane_hooks.install()
         registry.install()
+        core = native_core.core
+        if not self.is_native:
+            native_core.core = None
         try:
             yield
         finally:
+            native_core.core = core
             registry.uninstall()
             lane_hooks.uninstall()
             deck.deactivate(self.opened)
@@ -418,7 +428,8 @@ def main() -> None:
         recorders: Recorders = {
             "bare": bare,
             "thin": Thin(Path(folder)),
-            "playhead": Playhead(Path(folder)),
+            "playhead": Playhead(Path(folder) / "native"),
+            "in Python": Playhead(Path(folder) / "python", is_native=False),
             "opentelemetry": OpenTelemetry(),
             "vcrpy": Vcr(Path(folder)),
         }

@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 HEAD = """\
 # The command line
 
-Written from the commands themselves by `make docs`; a test fails when it is out of date.
+`make docs` generates this page from the commands. A test fails if it is out of date.
 """
 
 
@@ -100,7 +100,7 @@ def main() -> None:
         written.splitlines(), page.splitlines(), "docs/cli.md", "the commands", lineterm=""
     )
     if told := "\n".join(difference):
-        sys.exit(f"{told}\n\ndocs/cli.md is out of date. Write it anew: make docs")
+        sys.exit(f"{told}\n\ndocs/cli.md is out of date. Update it: make docs")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from playhead.hooks.state.watch import watch
     from playhead.hooks.tools.decorator import tool
     from playhead.launch.record_run import record
-    from playhead.launch.session_replay import replay_session, replay_worker
+    from playhead.launch.replaying.session_replay import replay_session, replay_worker
     from playhead.launch.sessions import load
     from playhead.launch.tap import on_event, tap
     from playhead.recording.lanes import lane
@@ -43,8 +43,8 @@ _HOMES = {
     "load": "playhead.launch.sessions",
     "on_event": "playhead.launch.tap",
     "record": "playhead.launch.record_run",
-    "replay_session": "playhead.launch.session_replay",
-    "replay_worker": "playhead.launch.session_replay",
+    "replay_session": "playhead.launch.replaying.session_replay",
+    "replay_worker": "playhead.launch.replaying.session_replay",
     "retrieval": "playhead.recording.runs",
     "seam": "playhead.recording.runs",
     "tap": "playhead.launch.tap",

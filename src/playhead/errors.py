@@ -94,6 +94,8 @@ class EngineError(PlayheadError):
 
 
 class Divergence(PlayheadError):
+    """A replay differs from its tape: the program makes a call, or sends data, that is not on the tape."""
+
     exit_code = 3
 
     def __init__(self, message: str, entry: Any = None) -> None:

@@ -102,4 +102,6 @@ class Damage:
     why: str
 
     def __str__(self) -> str:
+        if not self.line:
+            return f"{self.segment}: {self.why}"  # a whole file
         return f"{self.segment} line {self.line} (byte {self.offset}): {self.why}"

@@ -202,7 +202,7 @@ _ROWS = (
     EventKind(SEGMENT_END, "A process has recorded everything", keeps_all=True, in_story=False),
     EventKind(
         CALL,
-        "A boundary is crossed: what was asked, written before it is performed",
+        "A call across a boundary begins: its request, written before the call is performed",
         metadata=_CALL_METADATA,
         style="tool",
         line="{boundary} {name}{given}",

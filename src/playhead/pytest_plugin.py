@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,7 @@ def playhead_run(_playhead_world: TapeRun | None) -> TapeRun:
     """Return the run of this test: tools called, cost, tokens, steps."""
     if _playhead_world is None:
         pytest.fail(
-            "playhead_run needs @pytest.mark.playhead on the test, and --playhead other than off",
+            "playhead_run needs @pytest.mark.playhead on the test, and does not work with --playhead=off",
             pytrace=False,
         )
     return _playhead_world
@@ -147,28 +148,34 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     run = item.stash.get(_RUN, None)
     if run is None:
         return (yield)
+    result = None
     try:
         result = yield
     except Exception:
         run.failed = True
-        if run.partings:
-            pytest.fail(_shown(run), pytrace=False)
-        raise
+        if not run.partings:
+            raise
+    # Outside of the `except` block: pytest would print the divergence twice, as the cause and as the failure.
     if run.partings:
-        pytest.fail(_shown(run), pytrace=False)
+        pytest.fail(_shown(run, item.nodeid), pytrace=False)
     return result
 
 
-def _shown(run: TapeRun) -> str:
+def _shown(run: TapeRun, test: str) -> str:
     """Return the first divergence as a diff: pytest colours lines that begin with - and +."""
     first = run.partings[0]
-    lines = [str(first)]
+    # The advice of a divergence names options of `playhead replay`, which a test does not have.
+    lines = [str(replace(first, advice=None))]
     if first.nearest is not None:
         for one in first.nearest.differences[:10]:
             lines += [f"  {one.path}", f"    - {one.taped!r}"[:2000], f"    + {one.asked!r}"[:2000]]
-    lines.append("Record it again: pytest --playhead=refresh")
-    more = len(run.partings) - 1
-    return "\n".join(lines + ([f"({more} more)"] if more else []))
+    if more := len(run.partings) - 1:
+        lines.append(f"… and {more} more difference{'' if more == 1 else 's'}")
+    lines.append(
+        f"If the change is intended, record the test again: pytest --playhead=refresh {test}\n"
+        "A field that changes in every run can be ignored in playhead.toml, under [replay.ignore]."
+    )
+    return "\n".join(lines)
 
 
 def _mode(item: pytest.Item) -> str:
@@ -220,7 +227,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for why, count in reasons.items():
         tests = "1 test" if count == 1 else f"{count} tests"
         terminalreporter.write_line(
-            f"playhead: {tests} replayed unfenced ({why}): hooks stopped the calls that they saw"
+            f"playhead: {tests} replayed unfenced ({why}): only calls that hooks saw were stopped"
         )
 
 

@@ -17,7 +17,9 @@ class Struck(BaseException):
 
 
 def strike(number, frame):
-    raise Struck
+    # On a busy machine the timer also fires between the attempts, where the test does not catch the exception.
+    if frame.f_code.co_filename != __file__:
+        raise Struck
 
 
 @pytest.fixture

@@ -197,7 +197,7 @@ def test_whatever_can_be_read_can_be_repaired_and_stays_so(tmp_path_factory, pla
 
 
 def _odd_format(found):
-    return all("which never was" in damage.why for damage in found.damages)
+    return all("which does not exist" in damage.why for damage in found.damages)
 
 
 DAMAGES = {

@@ -122,7 +122,7 @@ def refusing():
         (403, "InvalidAccessKeyId", "refuses the credentials.* AWS_ACCESS_KEY_ID"),
         (403, "SignatureDoesNotMatch", "refuses the credentials"),
         (403, "AccessDenied", "refuses the credentials, or access to a"),
-        (403, "RequestTimeTooSkewed", "the clock of this machine is off"),
+        (403, "RequestTimeTooSkewed", "the clock of this machine is wrong"),
         (400, "ExpiredToken", "the credentials have expired"),
         (404, "NoSuchBucket", "there is no such bucket"),
     ],

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -163,7 +164,7 @@ def test_invariants_stand_in_the_config_too(batch, tmp_path):
     (tmp_path / "playhead.toml").write_text("[batch.invariants]\nmax_steps = 1\n")
     ended = batch("name:order-1")
     assert ended.returncode == 5
-    assert "max_steps: at most 1 asked, 2 found at call #2" in ended.stdout
+    assert "max_steps: expected at most 1, found 2 at call #2" in ended.stdout
     assert batch("name:order-1", "--max-steps", "2").returncode == 0
 
 
@@ -268,7 +269,8 @@ def test_a_cancelled_batch_ends_its_replays_and_says_how_to_go_on(folder, tmp_pa
 
 def test_a_replay_that_hangs_is_ended_and_the_others_go_on(batch, folder):
     os.mkfifo(folder / "gate")
-    ended = batch("tag:env=ci", "--timeout", "8s", "--jobs", "2")
+    # In place: elsewhere a replay does not see a pipe that the recorded run did not find.
+    ended = batch("tag:env=ci", TODAY, "--timeout", "8s", "--jobs", "2")
     assert ended.returncode == 1
     assert [name for name, said in outcomes(ended).items() if said == "error"] == ["order-5"]
     assert "timed out after 8 s" in ended.stdout
@@ -343,8 +345,10 @@ def test_an_unproven_replay_fails_a_batch_unless_it_is_allowed(batch):
 
 
 NOISY = """
-import subprocess, sys
-print("asking", flush=True)
+import os, subprocess, sys
+is_fancy = sys.stdout.isatty()
+size = os.get_terminal_size(1) if is_fancy else "no"
+print("\\x1b[32masking\\x1b[0m" if is_fancy else "asking", size, flush=True)
 subprocess.run(["sh", "-c", "echo from a child; echo aside >&2"])
 done = subprocess.run(["date", "+%N"], capture_output=True, text=True)
 print(done.stdout, end="")
@@ -352,9 +356,10 @@ print("done", file=sys.stderr)
 """
 
 
-def on_terminal(words, folder, env):
+def on_terminal(words, folder, env, columns=80):
     """Run with a terminal as all three streams; its output."""
     ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (30, columns))
     running = subprocess.Popen(
         words,
         cwd=folder,
@@ -385,7 +390,7 @@ def test_the_verdict_of_a_batch_does_not_depend_on_redirections(tmp_path, record
     record = [*PLAYHEAD, "record", "--name", "noisy", "--", sys.executable, "noisy.py"]
     quiet = subprocess.DEVNULL
     if recorded_on == "terminal":
-        code, _ = on_terminal(record, tmp_path, env)
+        code, _ = on_terminal(record, tmp_path, env, columns=50)
     elif recorded_on == "pipes":
         code = subprocess.run(
             record, cwd=tmp_path, env=env, capture_output=True, check=False

@@ -64,6 +64,8 @@ class Newcomer:
         return told
 
 
+# Thirty processes of Python, two of them with the imports of an SDK: minutes on a machine that is busy.
+@pytest.mark.timeout(400)
 def test_a_newcomer_does_twelve_tasks_by_the_commands_of_the_docs(environment):
     me = Newcomer(environment)
     # 1 see it work  2 record  3 read  4 one call
@@ -75,11 +77,11 @@ def test_a_newcomer_does_twelve_tasks_by_the_commands_of_the_docs(environment):
     )
     # 5 replay: the random number and the tool come from the tape
     assert "✓ identical" in me.types("playhead replay last")
-    # 6 the list  7 raw events  8 is the tape whole?
+    # 6 the list  7 raw events  8 is the tape intact?
     assert "my_agent.py" in me.types("playhead list")
     kinds = [json.loads(line)["kind"] for line in me.types("playhead events").splitlines()]
     assert {"run.start", "call", "run.end"} <= set(kinds)
-    assert "whole" in me.types("playhead verify")
+    assert "intact" in me.types("playhead verify")
     # 9 a page to share  10 a test for git
     me.types("playhead export last --html run.html")
     assert "<html" in (me.folder / "run.html").read_text("utf-8")[:500]
@@ -95,7 +97,9 @@ def test_a_newcomer_does_twelve_tasks_by_the_commands_of_the_docs(environment):
 
 def test_the_base_installation_stays_small(environment):
     packages = next((environment / "env/lib").glob("python3*/site-packages"))
-    size = sum(one.stat().st_size for one in packages.rglob("*") if one.is_file())
+    # Without byte code: pip makes it while it installs, uv and pipx do not.
+    files = (one for one in packages.rglob("*") if one.is_file() and one.suffix != ".pyc")
+    size = sum(one.stat().st_size for one in files)
     names = list(packages.glob("*.dist-info"))
-    assert size < 60_000_000, f"{size / 1e6:.0f} MB"
-    assert len(names) <= 21, sorted(name.name for name in names)
+    assert size < 50_000_000, f"{size / 1e6:.0f} MB"
+    assert len(names) <= 22, sorted(name.name for name in names)

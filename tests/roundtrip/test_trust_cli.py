@@ -144,6 +144,6 @@ def test_the_report_names_variables_of_today_that_the_replay_does_not_see(user):
     user.playhead("record", "--no-seal", "--", "sh", "-c", "echo mode $MODE", MODE="recorded")
     now = user.playhead("replay", "last", MODE="today")
     assert now.stdout == "mode recorded\n"
-    assert "MODE as recorded, not as set now" in now.stderr
+    assert "MODE: as on the tape, not as set now" in now.stderr
     chosen = user.playhead("replay", "last", "--env", "MODE=chosen", MODE="today")
     assert chosen.stdout == "mode chosen\n"

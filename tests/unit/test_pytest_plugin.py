@@ -117,8 +117,11 @@ def test_a_divergence_is_shown_as_a_diff(pytester, llm):
     result = run(pytester)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["*- 'Where is A-17[?]'*", "*+ 'Where is B-1[?]'*", "*--playhead=refresh*"]
+        ["*- 'Where is A-17[?]'*", "*+ 'Where is B-1[?]'*", "*pytest --playhead=refresh test_*::*"]
     )
+    # Once, and without options that only `playhead replay` has.
+    result.stdout.no_fnmatch_line("*another exception occurred*")
+    result.stdout.no_fnmatch_line("*--live*")
 
 
 def test_a_call_that_is_no_longer_made_fails_the_test(pytester, llm):

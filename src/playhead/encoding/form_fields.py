@@ -119,8 +119,8 @@ def _parts(raw: bytes, boundary: bytes) -> dict[str, Any] | None:
     for piece in pieces[1:-1]:
         head, _, content = piece.partition(b"\r\n\r\n")
         headers = _headers(head)
-        told = headers.get("content-disposition", "")
-        name, filename = parameter(told, "name"), parameter(told, "filename")
+        disposition = headers.get("content-disposition", "")
+        name, filename = parameter(disposition, "name"), parameter(disposition, "filename")
         if name is None:
             return None
         kind = headers.get("content-type")
@@ -136,7 +136,7 @@ def _headers(head: bytes) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, _, value in pairs if name}
 
 
-def parameter(told: str, name: str) -> str | None:
+def parameter(header: str, name: str) -> str | None:
     """Return a parameter of a header: `name` in `form-data; name="prompt"`."""
-    hit = re.search(_NAME % name, told, re.IGNORECASE)
+    hit = re.search(_NAME % name, header, re.IGNORECASE)
     return None if hit is None else str(hit.group(1))

@@ -82,6 +82,8 @@ def _as_text(value: str | bytes) -> str:
 MOST_BYTES = 100 * 1024 * 1024
 # Decoded in small steps: a broken end loses only itself, and a bomb is detected before it fills the memory.
 _PIECE = 64
+# How much of a body is looked at to tell whether it is text.
+_SAMPLE = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +110,29 @@ def undo(encodings: str | None, body: bytes) -> Plain:
         try:
             body = undo_one(body)
         except _Undecodable as error:
+            if _begins_plain(body):  # decoded already, and not in UTF-8
+                continue
             return Plain(body=b"", reason=f"content encoding {name}: {error}")
     return Plain(body=body)
 
 
 def _is_plain(body: bytes) -> bool:
-    """Return whether the body is decoded already: many HTTP clients keep the header after decoding."""
+    """Return whether the body is decoded already: many HTTP clients keep the header after decoding.
+
+    The first byte alone does not tell: brotli and deflate may begin with a bracket. Compressed data is not UTF-8.
+    """
+    if not _begins_plain(body):
+        return False
+    start = body[:_SAMPLE]
+    try:
+        start.decode()
+    except UnicodeDecodeError as error:
+        # The sample may end inside a character.
+        return len(body) > _SAMPLE and error.start > _SAMPLE - 4
+    return True
+
+
+def _begins_plain(body: bytes) -> bool:
     return body[:1] in (b"{", b"[", b"") or looks_like_sse(body)
 
 
@@ -158,10 +177,23 @@ def _brotli(body: bytes) -> bytes:
 
 def _zstd(body: bytes) -> bytes:
     module = _first_importable(("compression.zstd", "backports.zstd", "zstandard"))
-    stream = module.ZstdDecompressor()
-    if hasattr(stream, "decompressobj"):
-        stream = stream.decompressobj()
-    return _by_pieces(stream.decompress, body)
+    out = bytearray()
+    at = 0
+    while at < len(body):  # a server that flushes may send several frames
+        stream = module.ZstdDecompressor()
+        if hasattr(stream, "decompressobj"):
+            stream = stream.decompressobj()
+        while at < len(body) and not stream.eof:
+            piece = body[at : at + _PIECE]
+            try:
+                out += stream.decompress(piece)
+            except Exception as error:  # each of these libraries raises a class of its own
+                if out:
+                    return bytes(out)
+                raise _Undecodable(str(error)) from error
+            _check_size(out)
+            at += len(piece) - len(stream.unused_data)
+    return bytes(out)
 
 
 def _by_pieces(feed: Callable[[bytes], bytes], body: bytes) -> bytes:

@@ -120,11 +120,11 @@ def wants_record(
 
 
 def chosen_level(asked: Level | None) -> Level:
-    told = asked or os.environ.get("PLAYHEAD_LEVEL") or DEFAULT_LEVEL
+    level = asked or os.environ.get("PLAYHEAD_LEVEL") or DEFAULT_LEVEL
     for known in LEVELS:
-        if told == known:
+        if level == known:
             return known
-    raise UsageError(f"The level is {told!r}; expected one of {', '.join(LEVELS)}.")
+    raise UsageError(f"The level is {level!r}; expected one of {', '.join(LEVELS)}.")
 
 
 def resumed_level(home: Path, session: str, asked: Level | None, *, resume: bool) -> Level | None:
@@ -139,7 +139,7 @@ def resumed_level(home: Path, session: str, asked: Level | None, *, resume: bool
     if asked is not None and then != asked:
         raise UsageError(
             f"Session {session!r} was recorded at level {then!r}, and a resumed session keeps its level. "
-            f"Leave out --record-level {asked}, or start over with --force (which keeps the old one aside)."
+            f"Leave out --record-level {asked}, or start over with --force (which renames the old session)."
         )
     return then
 
@@ -171,7 +171,7 @@ def check_free(home: Path, session: str, *, resume: bool, force: bool) -> None:
         so_far = "" if earlier is None else f" ({earlier.total} iterations, {earlier.status})"
         raise UsageError(
             f"Session {session!r} exists already{so_far}. "
-            "Continue with --resume, or start over with --force (which keeps the old one aside)."
+            "Continue with --resume, or start over with --force (which renames the old session)."
         )
 
 
@@ -181,7 +181,7 @@ def _state(home: Path, folder: Path, fresh: State, *, resume: bool, force: bool)
         if force:
             states.set_aside(folder, clock.wall_ns())
     except (PlayheadError, OSError) as error:
-        say(f"session {fresh.session} cannot be kept: {safe_str(error)}")
+        say(f"the progress of session {fresh.session} cannot be saved: {safe_str(error)}")
     return started_state(home, fresh.session, fresh.stages, resume=resume)
 
 
@@ -247,7 +247,7 @@ def _opened(
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
-        say(f"session {session} is not recorded: {safe_str(error)} It is not affected.")
+        say(f"session {session} is not recorded: {safe_str(error)} The session continues.")
         return None
     return run
 

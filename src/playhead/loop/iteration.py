@@ -84,7 +84,7 @@ class Iteration:
 
     def environment(self) -> dict[str, str]:
         """The variables that are set for the command of this iteration."""
-        told = {
+        facts = {
             "PLAYHEAD_SESSION": self.session.name,
             "PLAYHEAD_STAGE": self.stage.name,
             "PLAYHEAD_ITERATION": str(self.number),
@@ -92,8 +92,8 @@ class Iteration:
             "PLAYHEAD_STATUS": str(self.session.status_file),
         }
         if self.session.context is not None:
-            told["PLAYHEAD_CONTEXT"] = str(self.session.context)
-        return told
+            facts["PLAYHEAD_CONTEXT"] = str(self.session.context)
+        return facts
 
     def make(self) -> None:
         """Create the files: the folder, a copy of the current context, an empty status file."""

@@ -49,7 +49,7 @@ def read_prompt(plan: Plan, stage: Stage, number: int) -> str | None:
     except OSError as error:
         raise UsageError(
             f"The prompt of stage {stage.name} cannot be read: {path} ({error.strerror}). "
-            "--prompt names it, with {stage} and {iteration} in it."
+            "Set its path with --prompt; {stage} and {iteration} in the path are replaced."
         ) from None
 
 
@@ -64,7 +64,7 @@ def check_plan(plan: Plan, *, replaying: bool = False) -> None:
         if path is not None and "{iteration}" not in (plan.prompt or "") and not path.is_file():
             raise UsageError(
                 f"The prompt of stage {stage.name} does not exist: {path}. "
-                "--prompt names it, with {stage} and {iteration} in it."
+                "Set its path with --prompt; {stage} and {iteration} in the path are replaced."
             )
     if replaying or plan.context is None:
         return
@@ -72,15 +72,15 @@ def check_plan(plan: Plan, *, replaying: bool = False) -> None:
         raise UsageError(f"The context file does not exist: {plan.context}.")
 
 
-def argv_of(command: Sequence[str], prompt: str | None, told: Mapping[str, str]) -> list[str]:
-    """Return the command with its placeholders filled; `told` is the environment of the iteration."""
+def argv_of(command: Sequence[str], prompt: str | None, values: Mapping[str, str]) -> list[str]:
+    """Return the command with its placeholders filled; `values` is the environment of the iteration."""
     words = {
         "prompt": prompt or "",
-        "session": told["PLAYHEAD_SESSION"],
-        "stage": told["PLAYHEAD_STAGE"],
-        "iteration": told["PLAYHEAD_ITERATION"],
-        "status": told["PLAYHEAD_STATUS"],
-        "context": told.get("PLAYHEAD_CONTEXT", ""),
+        "session": values["PLAYHEAD_SESSION"],
+        "stage": values["PLAYHEAD_STAGE"],
+        "iteration": values["PLAYHEAD_ITERATION"],
+        "status": values["PLAYHEAD_STATUS"],
+        "context": values.get("PLAYHEAD_CONTEXT", ""),
     }
     return [filled(word, words) for word in command]
 

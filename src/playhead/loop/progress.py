@@ -96,7 +96,7 @@ class Progress:
         count = f"{state.total} iteration{'' if state.total == 1 else 's'}"
         parts = [f"● {session.name}", session.status, count]
         if session.status in ("error", "interrupted"):
-            parts.append("go on with --resume")
+            parts.append("continue with --resume")
         self._say(" · ".join(parts))
 
     def _glance(self, glance: ProgressLine) -> None:

@@ -178,10 +178,10 @@ def _make(plan: Plan, iteration: Iteration, shown: Progress, stops: Stops) -> No
     shown.begin(iteration)
     prompt = _prompt_of(plan, iteration)
     iteration.prompt(prompt or "", command=command_name(plan.command))
-    told = iteration.environment()
-    argv = argv_of(plan.command, prompt, told)
+    variables = iteration.environment()
+    argv = argv_of(plan.command, prompt, variables)
     if (path := prompt_path(plan, iteration.stage, iteration.number)) is not None:
-        told["PLAYHEAD_PROMPT"] = str(path.absolute())
+        variables["PLAYHEAD_PROMPT"] = str(path.absolute())
     sent = None if prompt is None or takes_prompt(plan.command) else prompt.encode()
 
     def hear(raw: bytes) -> None:
@@ -193,7 +193,7 @@ def _make(plan: Plan, iteration: Iteration, shown: Progress, stops: Stops) -> No
 
     try:
         stops.check()
-        code = _run(argv, told, sent, hear, shown=shown, stops=stops)
+        code = _run(argv, variables, sent, hear, shown=shown, stops=stops)
         left = _crossed(iteration, left_behind)
         if "interrupted" in left:
             stop_with(left["interrupted"])
@@ -203,7 +203,7 @@ def _make(plan: Plan, iteration: Iteration, shown: Progress, stops: Stops) -> No
 
 
 def _run(
-    argv: list[str], told: Mapping[str, str], sent: bytes | None, hear: Callable[[bytes], None],
+    argv: list[str], variables: Mapping[str, str], sent: bytes | None, hear: Callable[[bytes], None],
     *, shown: Progress, stops: Stops,
 ) -> int:  # fmt: skip
     """Run the command from its start to its end; its output goes to `hear` as it arrives."""
@@ -214,7 +214,7 @@ def _run(
             stdout=subprocess.PIPE,
             # Through us, so that a replay prints it again; but a terminal is left to the command.
             stderr=None if shown.on_terminal else subprocess.PIPE,
-            env={**os.environ, **told},
+            env={**os.environ, **variables},
         )
     except OSError as error:
         hear(f"cannot run {argv[0]}: {error.strerror}\n".encode())

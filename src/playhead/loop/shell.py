@@ -144,29 +144,29 @@ def end(name: str, home: Path, status: Status | None) -> Status:
     if state.open is not None:
         taken_up(session, state.open).interrupt()
         state = session.state
-    told = status or ("failed" if state.status == "error" else "ok")
-    after = {"ok": "done", "failed": "error", "interrupted": "interrupted"}[told]
+    outcome = status or ("failed" if state.status == "error" else "ok")
+    after = {"ok": "done", "failed": "error", "interrupted": "interrupted"}[outcome]
     session.save(state._replace(status=after))
     let_go(session.folder, None)
     if session.recorded is not None and state.segment is not None:
         try:
-            _close(session.recorded, state.segment, told)
+            _close(session.recorded, state.segment, outcome)
         except (PlayheadError, OSError) as error:
             say(f"the run of session {name} could not be closed: {safe_str(error)}")
-    return told
+    return outcome
 
 
 def variables(iteration: Iteration) -> dict[str, str]:
     """The environment of the iteration's command."""
-    told = iteration.environment()
+    found = iteration.environment()
     if iteration.folder is not None:
-        told["PLAYHEAD_FOLDER"] = str(iteration.folder)
-    return told
+        found["PLAYHEAD_FOLDER"] = str(iteration.folder)
+    return found
 
 
-def exports(told: Mapping[str, str]) -> str:
+def exports(variables: Mapping[str, str]) -> str:
     """Return these variables as shell commands for `eval`."""
-    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in told.items())
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
 
 
 def take_up(name: str, home: Path, *, context: Path | None = None) -> Session:
@@ -175,7 +175,7 @@ def take_up(name: str, home: Path, *, context: Path | None = None) -> Session:
     state = states.read_state(folder)
     if state is None:
         raise UsageError(
-            f"There is no session {name!r} here. Begin it: playhead session init {name}."
+            f"There is no session {name!r} here. Start it: playhead session init {name}."
         )
     session = Session(folder, state, recorded=None, context=context)
     session.recorded = _recorded(session, home)
@@ -186,7 +186,7 @@ def _current(name: str, home: Path) -> Iteration:
     session = take_up(name, home)
     if session.state.open is None:
         raise UsageError(
-            f"Session {name} has no iteration under way. Begin one: "
+            f"Session {name} has no current iteration. Start one: "
             f"playhead session iteration-start {name}."
         )
     return taken_up(session, session.state.open)
@@ -213,16 +213,16 @@ def _recorded(session: Session, home: Path) -> RecordedLoop | None:
     return RecordedLoop(run=run, level=level, tell=tell, redactor=redactor, calls=True)
 
 
-def _redactor(home: Path, told: dict[str, Any] | None) -> Redactor | None:
+def _redactor(home: Path, rules: dict[str, Any] | None) -> Redactor | None:
     """The redactor as configured when the session started: reading the settings again would slow each step."""
-    if told is None:
+    if rules is None:
         return None
     return Redactor(
         key=stores.redaction_key(home),
         variables=dict(os.environ),
-        patterns=[str(one) for one in told.get("patterns", ())],
-        names=[str(one) for one in told.get("names", ())],
-        keep=[str(one) for one in told.get("keep", ())],
+        patterns=[str(one) for one in rules.get("patterns", ())],
+        names=[str(one) for one in rules.get("names", ())],
+        keep=[str(one) for one in rules.get("keep", ())],
     )
 
 
@@ -236,12 +236,12 @@ def _begun(state: State, home: Path, level: Level | None, *, resume: bool, force
         script = os.getppid()
         birth = clock.process_birth(script) or ""
         # No command: a replay would run these steps again, and they take no answers from a tape.
-        told = dataclasses.replace(run.manifest, pid=script, birth=birth, command=[])
-        manifests.write_manifest(run.path, told)
+        manifest = dataclasses.replace(run.manifest, pid=script, birth=birth, command=[])
+        manifests.write_manifest(run.path, manifest)
     except UsageError:
         raise
     except (PlayheadError, OSError) as error:
-        say(f"session {state.session} is not recorded: {safe_str(error)} It is not affected.")
+        say(f"session {state.session} is not recorded: {safe_str(error)} The session continues.")
         return state
     recorder = run.recorder
     secret = {

@@ -98,16 +98,16 @@ def decide(
 
     The file holds one word, or a JSON object with `decision` (or `status`) and perhaps `reason`.
     """
-    told = _told(written)
+    decision = _decision_in(written)
     if failure is not None:
-        return Decision(word="error", reason=failure, said=told.said)
+        return Decision(word="error", reason=failure, said=decision.said)
     if exit_code:
         reason = _ending(exit_code) + (f": {complaint}" if complaint else "")
-        return Decision(word="error", reason=reason, said=told.said)
-    return told
+        return Decision(word="error", reason=reason, said=decision.said)
+    return decision
 
 
-def _told(written: str) -> Decision:
+def _decision_in(written: str) -> Decision:
     text = written.strip()
     if not text:
         return Decision(word="continue")

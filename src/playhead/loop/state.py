@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from playhead import clock
 from playhead.errors import StoreError, UsageError
+from playhead.host.cache_folder import exchange_folder
 from playhead.loop.stages import Stage
 from playhead.tape.store import checked_id, move_aside
 
@@ -32,7 +33,7 @@ def folder_for(session: Path) -> Path:
     it.
     """
     name = hashlib.sha256(os.fsencode(session)).hexdigest()[:16]
-    return Path(os.environ.get("TMPDIR") or "/tmp") / f"playhead-{os.getuid()}" / name  # noqa: S108
+    return Path(exchange_folder(os.environ)) / name
 
 
 def status_file(session: Path) -> Path:

@@ -83,9 +83,9 @@ def perform(step: str, given: Mapping[str, Any]) -> tuple[str, int]:
             resume=given.get("resume", False), force=given.get("force", False),
         )  # fmt: skip
         run = made.state.run
-        told = {"session": name, "run": run, "status": str(made.status_file)}
-        told["path"] = None if run is None else str(home / "runs" / run)
-        return (json.dumps(told) if as_json else ""), 0
+        facts = {"session": name, "run": run, "status": str(made.status_file)}
+        facts["path"] = None if run is None else str(home / "runs" / run)
+        return (json.dumps(facts) if as_json else ""), 0
     if step == "next":
         return _next(name, home, given, as_json=as_json)
     if step == "iteration-start":
@@ -146,8 +146,8 @@ def _next(name: str, home: Path, given: Mapping[str, Any], *, as_json: bool) -> 
 
 
 def _begun(begun: Iteration, more: Mapping[str, str], *, as_json: bool) -> tuple[str, int]:
-    told = {**shell.variables(begun), **more}
-    return (json.dumps(told) if as_json else shell.exports(told)), 0
+    variables = {**shell.variables(begun), **more}
+    return (json.dumps(variables) if as_json else shell.exports(variables)), 0
 
 
 def _response(name: str, home: Path, given: Mapping[str, Any], *, as_json: bool) -> tuple[str, int]:
@@ -157,8 +157,8 @@ def _response(name: str, home: Path, given: Mapping[str, Any], *, as_json: bool)
     decision = ended.decision
     if decision is None:
         return "", 0
-    told = {"decision": decision.word, "reason": decision.reason}
-    return (json.dumps(told) if as_json else decision.word), int(decision.word == "error")
+    facts = {"decision": decision.word, "reason": decision.reason}
+    return (json.dumps(facts) if as_json else decision.word), int(decision.word == "error")
 
 
 def _content(file: str | None) -> bytes:

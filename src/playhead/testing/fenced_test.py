@@ -25,7 +25,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from playhead.errors import NoFence
-from playhead.launch.fenced_child import FencedChildDied, in_fenced_child, why_not
+from playhead.launch.replaying.fenced_child import FencedChildDied, in_fenced_child, why_not
 
 
 def run(item: pytest.Item, nextitem: pytest.Item | None) -> None:
@@ -37,22 +37,22 @@ def run(item: pytest.Item, nextitem: pytest.Item | None) -> None:
         raise NoFence("a fixture of a wider scope failed")
     known = frozenset(sys.modules)
     try:
-        told = json.loads(in_fenced_child(lambda: _run_here(item, known), keep=_kept(item)))
+        result = json.loads(in_fenced_child(lambda: _run_here(item, known), keep=_kept(item)))
     except FencedChildDied as error:
-        told = {"reports": [_died(item, str(error))]}
+        result = {"reports": [_died(item, str(error))]}
     hook = item.ihook
     hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    for one in told["reports"]:
+    for one in result["reports"]:
         hook.pytest_runtest_logreport(report=_report(item, one))
     _tear_down_wider_fixtures(item, nextitem)
     hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    _warn_again(told.get("warnings", ()))
-    _add_measured(told.get("lines"))
-    _import_own(told.get("modules", ()))
-    if "interrupted" in told:
+    _warn_again(result.get("warnings", ()))
+    _add_measured(result.get("lines"))
+    _import_own(result.get("modules", ()))
+    if "interrupted" in result:
         raise KeyboardInterrupt
-    if "exit" in told:
-        pytest.exit(told["exit"])
+    if "exit" in result:
+        pytest.exit(result["exit"])
 
 
 def _report(item: pytest.Item, data: dict[str, Any]) -> Any:
@@ -117,7 +117,7 @@ def _run_here(item: pytest.Item, known: frozenset[str]) -> str:
     """Run the test in the child. Return everything that pytest's own process must know. `known`: its imported
     modules.
     """
-    told: dict[str, Any] = {"reports": []}
+    result: dict[str, Any] = {"reports": []}
     # Subtests log reports of their own while the test runs. pytest's own process shows them.
     logged = LoggedReports()
     item.config.pluginmanager.register(logged)
@@ -129,19 +129,19 @@ def _run_here(item: pytest.Item, known: frozenset[str]) -> str:
         try:
             reports = runtestprotocol(item, log=False, nextitem=sibling)
         except KeyboardInterrupt:
-            return json.dumps({**told, "interrupted": True})
+            return json.dumps({**result, "interrupted": True})
         except pytest.exit.Exception as error:
-            return json.dumps({**told, "exit": str(error)})
-    told["reports"] = [
+            return json.dumps({**result, "exit": str(error)})
+    result["reports"] = [
         item.config.hook.pytest_report_to_serializable(config=item.config, report=one)
         for one in (*logged.reports, *reports)
     ]
-    told["warnings"] = [
+    result["warnings"] = [
         [str(one.message), one.category.__name__, one.filename, one.lineno] for one in caught
     ]
-    told["lines"] = _measured()
-    told["modules"] = [one for one in sys.modules if one not in known]
-    return json.dumps(told, default=repr)
+    result["lines"] = _measured()
+    result["modules"] = [one for one in sys.modules if one not in known]
+    return json.dumps(result, default=repr)
 
 
 class LoggedReports:

@@ -81,17 +81,17 @@ def _event(number: int) -> bytes:
 async def echo(exchange: ServedExchange) -> None:
     """Return the request as JSON; a body that is not text is in base64."""
     request = exchange.request
-    told: dict[str, object] = {
+    facts: dict[str, object] = {
         "method": request.method,
         "path": request.path,
         "query": dict(request.query),
         "headers": dict(request.headers),
     }
     try:
-        told["body"] = request.body.decode()
+        facts["body"] = request.body.decode()
     except UnicodeDecodeError:
-        told["body_base64"] = base64.b64encode(request.body).decode()
-    await exchange.answer_json(200, told)
+        facts["body_base64"] = base64.b64encode(request.body).decode()
+    await exchange.answer_json(200, facts)
 
 
 async def sse(exchange: ServedExchange) -> None:
@@ -201,13 +201,13 @@ async def redirect(exchange: ServedExchange) -> None:
 async def upload(exchange: ServedExchange) -> None:
     """Return the size and hash of the body, without the body."""
     request = exchange.request
-    told = {
+    answer = {
         "length": len(request.body),
         "sha256": hashlib.sha256(request.body).hexdigest(),
         "content_type": request.headers.get("content-type"),
         "chunked": "transfer-encoding" in request.headers,
     }
-    await exchange.answer_json(200, told)
+    await exchange.answer_json(200, answer)
 
 
 async def slow(exchange: ServedExchange) -> None:

@@ -77,11 +77,11 @@ class TapeRun:
         """Check that these tools were called in this order; others may come between."""
         called = iter(self.tools)
         missing = [name for name in names if not any(name == one for one in called)]
-        assert not missing, f"{missing[0]!r} was not called in that order; called were {self.tools}"  # noqa: S101
+        assert not missing, f"{missing[0]!r} was not called in that order; called: {self.tools}"  # noqa: S101
 
     def assert_no_tool(self, *names: str) -> None:
         found = [name for name in self.tools if name in names]
-        assert not found, f"{found[0]!r} must not be called; called were {self.tools}"  # noqa: S101
+        assert not found, f"{found[0]!r} must not be called; called: {self.tools}"  # noqa: S101
 
     @property
     def partings(self) -> list[Parting]:

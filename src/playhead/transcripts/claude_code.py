@@ -205,10 +205,10 @@ def usage_of(usage: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _larger(known: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+def _larger(known: dict[str, Any], reported: dict[str, Any]) -> dict[str, Any]:
     """Merge the usage of an answer's lines, which grows: the last complete one counts."""
-    before, now = (fields.count(one.get("output_tokens")) for one in (known, told))
-    return told if told and now >= before else known
+    before, now = (fields.count(one.get("output_tokens")) for one in (known, reported))
+    return reported if reported and now >= before else known
 
 
 def _agent(line: Mapping[str, Any]) -> str | None:

@@ -109,10 +109,10 @@ class CodexReader:
         arguments = {one: item[one] for one in asks if one in item}
         asked = AskedTool(id=number, name=name, arguments=arguments)
         self._say([function_call(asked)], text="", asked=(asked,), at=began, until=began)
-        told = {one: item[one] for one in gives if item.get(one) is not None}
+        members = {one: item[one] for one in gives if item.get(one) is not None}
         code = item.get("exit_code")
         failed = item.get("status") == "failed" or (isinstance(code, int) and code != 0)
-        value = told.get("aggregated_output") if kind == "command_execution" else told
+        value = members.get("aggregated_output") if kind == "command_execution" else members
         self._order.append(ToolAnswer(id=number, value=value, is_error=failed, at=at))
         self._news.append({"type": "function_call_output", "call_id": number, "output": value})
         if number in self._begun:  # it was shown when it began

@@ -178,12 +178,12 @@ def _asked(item: Mapping[str, Any]) -> AskedTool:
 
 def _result(output: Any) -> tuple[Any, bool]:
     """Return the result of a tool: text, or JSON in text with output and exit code."""
-    told = fields.parsed(output)
-    if isinstance(told, dict):
-        meta = fields.mapping(told.get("metadata"))
-        failed = told.get("success") is False or bool(meta.get("exit_code"))
+    members = fields.parsed(output)
+    if isinstance(members, dict):
+        meta = fields.mapping(members.get("metadata"))
+        failed = members.get("success") is False or bool(meta.get("exit_code"))
         for name in ("output", "content"):
-            if name in told:
-                return told[name], failed
-        return told, failed
+            if name in members:
+                return members[name], failed
+        return members, failed
     return output, False

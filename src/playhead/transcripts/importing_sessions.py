@@ -101,7 +101,9 @@ def import_session(
 def _run_id(tool: str, session: str, started: int) -> str:
     """Return a run id that sorts by time and is the same for each import of this session."""
     when = clock.new_run_id(started).rpartition("-")[0]
-    return f"{when}-{hashlib.sha256(f'{tool} {session}'.encode()).hexdigest()[:6]}"
+    # JSON may hold half of a surrogate pair, which is not text.
+    named = f"{tool} {session}".encode("utf-8", "surrogatepass")
+    return f"{when}-{hashlib.sha256(named).hexdigest()[:6]}"
 
 
 def _earlier(path: Path) -> Manifest | None:

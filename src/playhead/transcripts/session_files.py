@@ -49,10 +49,10 @@ def cwd_of(source: Path) -> str | None:
 
 def _kept(tool: str, environ: Mapping[str, str]) -> Path:
     if tool == "claude":
-        told = environ.get("CLAUDE_CONFIG_DIR")
-        return (Path(told) if told else Path.home() / ".claude") / "projects"
-    told = environ.get("CODEX_HOME")
-    return (Path(told) if told else Path.home() / ".codex") / "sessions"
+        folder = environ.get("CLAUDE_CONFIG_DIR")
+        return (Path(folder) if folder else Path.home() / ".claude") / "projects"
+    folder = environ.get("CODEX_HOME")
+    return (Path(folder) if folder else Path.home() / ".codex") / "sessions"
 
 
 def steps_of(tool: str, source: Path) -> list[TranscriptStep]:

@@ -76,8 +76,8 @@ class _Telling:
         elif isinstance(step, SessionEnded):
             self._ended(step)
         elif isinstance(step, SessionStarted):
-            told = {name: value for name, value in step._asdict().items() if value and name != "at"}
-            self._add(SESSION, told, step.at)
+            data = {name: value for name, value in step._asdict().items() if value and name != "at"}
+            self._add(SESSION, data, step.at)
         elif isinstance(step, SessionNote):
             self._add(step.kind, dict(step.data), step.at)
 
@@ -119,9 +119,9 @@ class _Telling:
         took = max(0, (step.until or step.at or began) - began)
         if step.error is not None:
             self._error = step.error
-            told = {"call": seq, "how": "raised", "took_ns": took}
-            told["error"] = failure("ApiError", step.error)
-            self._add(events.OUTCOME, told, step.until, parent=call, lane=lane)
+            outcome = {"call": seq, "how": "raised", "took_ns": took}
+            outcome["error"] = failure("ApiError", step.error)
+            self._add(events.OUTCOME, outcome, step.until, parent=call, lane=lane)
             return
         head = {"call": seq, "stream": "head", "value": _HEAD}
         self._add(events.CHUNK, head, step.at, parent=call, lane=lane)
@@ -129,8 +129,8 @@ class _Telling:
         size = len(body.encode("utf-8", "surrogatepass"))
         chunk = {"call": seq, "stream": "body", "text": body, "sizes": [size], "at_ns": [took]}
         self._add(events.CHUNK, chunk, step.until, parent=call, lane=lane)
-        told = {"call": seq, "how": "returned", "took_ns": took}
-        self._add(events.OUTCOME, told, step.until, parent=call, lane=lane)
+        outcome = {"call": seq, "how": "returned", "took_ns": took}
+        self._add(events.OUTCOME, outcome, step.until, parent=call, lane=lane)
         for asked in step.asked:
             request = {"arguments": asked.arguments}
             wanted = {"boundary": "tool", "name": asked.name, "request": request}
@@ -144,17 +144,17 @@ class _Telling:
             return  # the result of a call from before the beginning of the file
         asked = self.drafts[call]
         took = max(0, (step.at or self._now) - asked.wall)
-        told: dict[str, Any] = {"call": self._base + call, "took_ns": took}
+        outcome: dict[str, Any] = {"call": self._base + call, "took_ns": took}
         if step.is_error:
-            told |= {"how": "raised", "error": failure("ToolError", _said_so(step.value))}
+            outcome |= {"how": "raised", "error": failure("ToolError", _said_so(step.value))}
         else:
-            told |= {"how": "returned", "value": step.value}
-        self._add(events.OUTCOME, told, step.at, parent=call, lane=asked.lane)
+            outcome |= {"how": "returned", "value": step.value}
+        self._add(events.OUTCOME, outcome, step.at, parent=call, lane=asked.lane)
 
     def _ended(self, step: SessionEnded) -> None:
-        told = {name: value for name, value in step._asdict().items() if name != "at"}
-        told = {name: value for name, value in told.items() if value not in (None, "", {})}
-        self._add(RESULT, told, step.at)
+        data = {name: value for name, value in step._asdict().items() if name != "at"}
+        data = {name: value for name, value in data.items() if value not in (None, "", {})}
+        self._add(RESULT, data, step.at)
         self._error = None if step.ok else step.error
 
     def _place(self, agent: str | None) -> tuple[int | None, str]:

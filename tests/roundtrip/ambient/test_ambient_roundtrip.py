@@ -178,7 +178,7 @@ def test_what_reaches_past_every_hook_is_a_divergence(stage, tmp_path):
     assert then.stdout == "1\n"
     now = stage.replay()
     assert now.returncode == 3
-    assert "The program left the recorded boundary: send to 127.0.0.1:9" in now.stderr
+    assert "The program made a call that no hook covers: send to 127.0.0.1:9" in now.stderr
     assert stage.report["divergences"][0]["kind"] == "leak"
     assert stage.report["divergences"][0]["at"].startswith("leaks.py:3")
 

@@ -17,7 +17,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.mounts import without_mounts
 from tests.roundtrip.fence.any_programs import make_programs
 
 from playhead.launch.follow import tracer
@@ -104,13 +103,6 @@ class Person:
                 if one.is_file() and "store" not in one.parts:
                     found[str(one)] = (one.stat().st_size, one.stat().st_mtime_ns)
         return found
-
-
-@pytest.fixture(autouse=True)
-def _without_mounts(request):
-    """Programs of an ordinary user write to the temporary folder."""
-    with without_mounts() if "nobody" in request.node.name else contextlib.nullcontext():
-        yield
 
 
 def _can_be_nobody() -> bool:

@@ -258,6 +258,54 @@ def test_what_a_wrapper_starts_is_recorded_as_if_it_had_been_named(playhead, bef
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
 
 
+TELLS = """
+import os, subprocess, sys
+print(sys.argv[1], os.urandom(4).hex(), flush=True)
+print(subprocess.run(["bash", "-c", "echo $RANDOM"], capture_output=True, text=True).stdout, end="")
+"""
+# The shell itself computes, because a replay would serve `sleep` at once.
+IN_PARALLEL = """
+later() {{ test "$1" != "$2" || for ((i = 0; i < 200000; i++)); do :; done; }}
+timeout 60 {python} tells.py again; timeout 60 {python} tells.py again
+(later "$FIRST" two; exec {python} tells.py one > one.txt) &
+(later "$FIRST" one; exec {python} tells.py two > two.txt) &
+wait
+cat one.txt two.txt
+:
+"""
+
+
+def test_pythons_of_a_script_get_their_own_answers_in_whichever_order_they_start(playhead):
+    playhead.file("tells.py", TELLS)
+    playhead.file("run.sh", IN_PARALLEL.format(python=sys.executable))
+    then = playhead("record", "--", "bash", "run.sh", FIRST="one")
+    assert len(set(then.stdout.splitlines())) == 8, then.stderr
+    for first in ("one", "two"):
+        now = playhead("replay", "last", FIRST=first)
+        assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+# A replay does not wait for `time.sleep`, so without the order of the tape the first process would print first.
+TAKES_TURNS = """
+import sys, time
+for turn in range(2):
+    time.sleep(float(sys.argv[2]))
+    print("line", turn, "of", sys.argv[1])
+    sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_pythons_of_a_script_print_in_the_order_of_the_tape(playhead, unbuffered):
+    playhead.file("turns.py", TAKES_TURNS)
+    python = sys.executable
+    playhead.file("run.sh", f"{python} turns.py late 0.4 & {python} turns.py early 0 & wait\n")
+    then = playhead("record", "--", "bash", "run.sh", PYTHONUNBUFFERED=unbuffered)
+    for _ in range(2):
+        now = playhead("replay", "last", PYTHONUNBUFFERED=unbuffered)
+        assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
 def test_programs_that_are_gone_are_served_all_the_same(playhead):
     tools = playhead.folder / "tools"
     tools.mkdir()

@@ -171,7 +171,7 @@ def test_a_stream_that_stalls_times_out_again(site, studio):
     def ask(url):
         seen = []
         with (
-            requests.get(f"{url}/cut?after=2&how=stall", stream=True, timeout=0.2) as got,
+            requests.get(f"{url}/cut?after=2&how=stall", stream=True, timeout=1) as got,
             pytest.raises(requests.exceptions.ConnectionError) as raised,
         ):
             seen.extend(got.iter_content(None))

@@ -113,7 +113,7 @@ def test_full_keeps_everything_that_was_said(project):
     # The prompts are files of the workspace: a replay restores them, unless it is asked not to.
     assert "identical" in project.playhead("replay", "fix").stderr
     diverged = project.playhead("replay", "fix", "--in-place", code=3)
-    assert "sends something else" in diverged.stderr
+    assert "sends other input" in diverged.stderr
 
 
 @pytest.mark.parametrize("level", ["standard", "full"])

@@ -68,3 +68,41 @@ def test_a_replay_is_identical_whatever_its_output_is_redirected_to(recorded, re
         f"{words} {redirection}", shell=True, cwd=folder, capture_output=True, check=False
     )
     assert '"identical"' in report.read_text()
+
+
+TALKATIVE = """
+import os, sys
+for number in range(4000):
+    print("\\x1b[1m" if sys.stdout.isatty() else "", "line", number, "x" * 40)
+print(os.get_terminal_size(1), sys.stderr.isatty())
+"""
+
+
+def test_a_recording_on_a_terminal_replays_into_a_file_with_all_of_its_output(tmp_path):
+    folder, store = tmp_path / "workspace", tmp_path / "store"
+    folder.mkdir()
+    (folder / "program.py").write_text(TALKATIVE)
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (33, 99))
+    asked = [*PLAYHEAD, "record", "--store", store, "--", sys.executable, "program.py"]
+    recording = subprocess.Popen(
+        asked, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    shown = read_all(ours).decode()
+    assert recording.wait() == 0
+    with (tmp_path / "out.txt").open("w") as file:
+        replay = subprocess.run(
+            [*PLAYHEAD, "replay", "--store", store, "last"],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert replay.returncode == 0, replay.stderr
+    printed = (tmp_path / "out.txt").read_text().splitlines()
+    assert len(printed) == 4001
+    assert printed[-1] == "os.terminal_size(columns=99, lines=33) True"
+    assert printed == shown.splitlines()[:4001]

@@ -19,8 +19,8 @@ class Terminal:
         self.pid, self.fd = os.forkpty()
         if self.pid == 0:
             os.chdir(cwd)
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 99, 0, 0))
             os.execvpe(argv[0], argv, env)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 99, 0, 0))
         self.shown = ""
         self.seen = 0
 
@@ -157,6 +157,42 @@ except KeyboardInterrupt: print('interrupted')
     assert code == 0
     assert shown.count("waiting") == shown.count("interrupted") == 1
     assert record.take().printed() == "waiting\ninterrupted\n"
+    assert record.take().damages == []
+
+
+def test_output_is_on_the_tape_once_wherever_its_recording_is_interrupted(record, terminal):
+    # Interrupted where Ctrl-C might: when a function begins, and when a function in C has returned.
+    program = """
+import sys, time
+def interrupt_at(moment):
+    left = None
+    def watch(frame, event, arg):
+        nonlocal left
+        if event == 'call' and frame.f_code.co_name == 'tell':
+            left = moment
+        elif left is not None and event in ('call', 'c_return'):
+            left -= 1
+            if left < 0:
+                left = None
+                raise KeyboardInterrupt
+    return watch
+interrupted = 0
+for moment in range(120):
+    time.sleep(0.006)  # else another thread writes it
+    sys.setprofile(interrupt_at(moment))
+    try:
+        sys.stdout.write(f'{moment} ')
+    except KeyboardInterrupt:
+        interrupted += 1
+    sys.setprofile(None)
+print('interrupted', interrupted)
+"""
+    shown, code = terminal(sys.executable, "-c", program).end()
+    assert code == 0
+    printed, _, count = shown.partition("●")[0].partition("interrupted")
+    assert printed.split() == [str(moment) for moment in range(120)]
+    assert int(count) > 20
+    assert record.take().printed() == shown.partition("●")[0]
     assert record.take().damages == []
 
 

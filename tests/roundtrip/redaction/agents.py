@@ -1,24 +1,69 @@
-"""Twelve agents that use a secret which the server sends them. Each prints one line: `agents.py ADDRESS [NAME…]`."""
+"""Twelve agents that use a secret which the server sends them. Each prints one line: `agents.py ADDRESS [NAME…]`.
 
+`SHAPE` in the environment says how they send: `httpx`, `requests`, `async` (httpx in an event loop) or `aiohttp`.
+"""
+
+import asyncio
 import base64
 import configparser
 import hashlib
 import http.cookiejar
 import json
+import os
 import subprocess
 import sys
+import types
 import urllib.parse
 import urllib.request
 from pathlib import Path
 
+import aiohttp
 import httpx
 import requests
 
 ADDRESS = sys.argv[1]
+SHAPE = os.environ.get("SHAPE", "httpx")
+
+
+def send(method, url, **options):
+    """Return an answer with `json()`, `text`, `content`, `headers` and `status_code`. Redirects are not followed."""
+    if SHAPE == "requests":
+        return requests.request(method, url, timeout=10, allow_redirects=False, **options)
+    if SHAPE == "async":
+        return asyncio.run(_in_a_loop(method, url, options))
+    if SHAPE == "aiohttp":
+        return asyncio.run(_by_aiohttp(method, url, options))
+    return httpx.request(method, url, **options)
+
+
+async def _in_a_loop(method, url, options):
+    async with httpx.AsyncClient() as client:
+        return await client.request(method, url, **options)
+
+
+async def _by_aiohttp(method, url, options):
+    files = options.pop("files", None)
+    if files:
+        form = aiohttp.FormData(options.pop("data"))
+        for field, (name, content) in files.items():
+            form.add_field(field, content, filename=name)
+        options["data"] = form
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, url, allow_redirects=False, **options) as answer,
+    ):
+        raw = await answer.read()
+        return types.SimpleNamespace(
+            content=raw, text=raw.decode(), json=lambda: json.loads(raw), headers=answer.headers,
+            status_code=answer.status,
+        )  # fmt: skip
 
 
 def get(path, **headers):
-    return httpx.get(ADDRESS + path, headers=headers).raise_for_status()
+    answer = send("GET", ADDRESS + path, headers=headers)
+    if answer.status_code >= 400:
+        raise ValueError(f"{path}: {answer.status_code}")
+    return answer
 
 
 def jwt_payload():
@@ -87,14 +132,14 @@ def signed_url():
     link = get("/sign").json()["url"]
     parsed = urllib.parse.parse_qs(urllib.parse.urlsplit(link).query)
     first = requests.get(link, timeout=10).text
-    return f"{sorted(parsed)} {len(parsed['X-Amz-Signature'][0])} {first} {httpx.get(link).text}"
+    return f"{sorted(parsed)} {len(parsed['X-Amz-Signature'][0])} {first} {send('GET', link).text}"
 
 
 def oauth_exchange():
-    back = httpx.get(f"{ADDRESS}/authorize?state=s1").headers["location"]
+    back = send("GET", f"{ADDRESS}/authorize?state=s1").headers["location"]
     code = urllib.parse.parse_qs(urllib.parse.urlsplit(back).query)["code"][0]
     form = {"grant_type": "authorization_code", "code": code, "client_secret": "cs-4f8e2a6c0b1d"}
-    tokens = httpx.post(f"{ADDRESS}/token", data=form).raise_for_status().json()
+    tokens = send("POST", f"{ADDRESS}/token", data=form).json()
     again = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]}
     fresh = requests.post(f"{ADDRESS}/token", data=again, timeout=10).json()
     return get("/mail", authorization=f"Bearer {fresh['access_token']}").json()
@@ -125,7 +170,7 @@ def next_page_token():
 def presigned_upload():
     form = get("/presign").json()
     policy = json.loads(base64.b64decode(form["fields"]["policy"]))
-    done = httpx.post(form["url"], data=form["fields"], files={"file": ("a.txt", b"text")})
+    done = send("POST", form["url"], data=form["fields"], files={"file": ("a.txt", b"text")})
     return f"{policy['conditions'][0]['bucket']} {done.status_code} {done.headers['etag']}"
 
 

@@ -1,6 +1,7 @@
 """The server of the twelve agents: it hands out secrets and checks what comes back."""
 
 import base64
+import gzip
 import hashlib
 import http.server
 import json
@@ -57,6 +58,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def say(self, body, status=200, **headers):
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        if self.server.compresses and raw and "gzip" in self.headers.get("accept-encoding", ""):
+            raw = gzip.compress(raw, mtime=0)
+            headers["Content_Encoding"] = "gzip"
         self.send_response(status)
         self.send_header("Content-Length", str(len(raw)))
         for name, value in headers.items():
@@ -149,7 +153,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.say({"error": "refused"}, 403)
 
 
-def start() -> http.server.ThreadingHTTPServer:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+class Server(http.server.ThreadingHTTPServer):
+    compresses = False
+
+
+def start(*, compresses: bool = False) -> Server:
+    server = Server(("127.0.0.1", 0), Handler)
+    server.compresses = compresses
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server

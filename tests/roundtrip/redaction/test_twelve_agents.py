@@ -34,10 +34,10 @@ class Took(NamedTuple):
         return [[one for one in run if one.startswith(f"{agent}:")] for run in lines]
 
 
-def take(folder: Path, agents, *options: str) -> Took:
+def take(folder: Path, agents, *options: str, shape="httpx", compresses=False) -> Took:
     home, work = folder / "home", folder / "work"
     work.mkdir(parents=True)
-    env = {**os.environ, "PLAYHEAD_HOME": str(home)}
+    env = {**os.environ, "PLAYHEAD_HOME": str(home), "SHAPE": shape}
 
     def playhead(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -45,7 +45,7 @@ def take(folder: Path, agents, *options: str) -> Took:
             capture_output=True, text=True, check=False, timeout=100,
         )  # fmt: skip
 
-    served = server.start()
+    served = server.start(compresses=compresses)
     address = f"http://127.0.0.1:{served.server_address[1]}"
     recorded = playhead("record", *options, "--", sys.executable, str(PROGRAM), address, *agents)
     served.shutdown()

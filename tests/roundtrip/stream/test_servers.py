@@ -5,10 +5,13 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import websockets.sync.client
 
 from playhead.testing import HttpSite
 
@@ -17,6 +20,12 @@ import asyncio, json, sys, time, uuid
 import httpx, uvicorn
 
 async def app(scope, receive, send):
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        while (message := await receive()).get("text"):
+            await send({"type": "websocket.send", "text": f"{message['text']} {uuid.uuid4()}"})
+        return
     body, more = b"", True
     while more:
         message = await receive()
@@ -164,6 +173,19 @@ def play(folder, *words):
     )
 
 
+def recorded(folder, program):
+    """Start the recording of a server that ends by itself."""
+    (folder / "server.py").write_text(program)
+    argv = [sys.executable, "-m", "playhead", "record", "--store", str(folder / "store"), "--"]
+    return subprocess.Popen(
+        [*argv, sys.executable, "server.py"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
 def served(folder, program, upstream):
     """Record the server, use it, and stop it. What it printed, and its exit code."""
     argv = [sys.executable, "-m", "playhead", "record", "--store", str(folder / "store"), "--"]
@@ -189,6 +211,11 @@ def served(folder, program, upstream):
         client.request("GET", "/stream")
         assert client.getresponse().read().count(b"data: ") == 3
         client.close()
+        if "uvicorn" in Path(folder, program).read_text():
+            with websockets.sync.client.connect(f"ws://127.0.0.1:{address[1]}/talk") as talk:
+                for word in ("first", "second"):
+                    talk.send(word)
+                    assert talk.recv().startswith(word)
         os.kill(int(re.search(r"process \[(\d+)\]", printed)[1]), signal.SIGTERM)
         printed += running.stdout.read().decode()
     return running.returncode
@@ -222,3 +249,124 @@ def test_a_replay_sends_the_taped_requests_and_compares_the_answers(tmp_path, ki
         asked = play(tmp_path, "replay")
         assert asked.returncode == 3
         assert "no taped call matches" in asked.stderr
+
+
+# The system holds what a corked socket sends back for 0.2 s, as a busy machine does until it has a processor for it.
+LATE_IN_A_LOOP = """
+import asyncio, socket
+from playhead.hooks.input import asyncio_servers
+
+connect = asyncio_servers._Client.open
+
+def connect_late(client, target):
+    port = connect(client, target)
+    client._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+    return port
+
+asyncio_servers._Client.open = connect_late
+
+async def main():
+    left = asyncio.Semaphore(0)
+
+    async def answer(reader, writer):
+        while (line := await reader.readline()) != b"end\\n":
+            print("got", line, flush=True)
+            writer.write(line.upper())
+        writer.close()
+        left.release()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    print("Running on", server.sockets[0].getsockname()[1], flush=True)
+    for _ in range(2):
+        await left.acquire()
+        print("left", flush=True)
+
+asyncio.run(main())
+"""
+LATE_IN_THREADS = """
+import socket, socketserver
+from playhead.hooks.input import threaded_servers
+
+connect = threaded_servers._TapedClient._open
+
+def connect_late(client):
+    connect(client)
+    client._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+
+threaded_servers._TapedClient._open = connect_late
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        while (line := self.rfile.readline()) != b"end\\n":
+            print("got", line, flush=True)
+            self.wfile.write(line.upper())
+        print("left", flush=True)
+
+with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+    print("Running on", server.server_address[1], flush=True)
+    server.handle_request()
+    server.handle_request()
+"""
+
+
+LATE = {"in a loop": LATE_IN_A_LOOP}
+if os.environ.get("SERVERS") == "all":
+    LATE["in threads"] = LATE_IN_THREADS
+
+
+@pytest.mark.parametrize("program", LATE.values(), ids=LATE)
+def test_a_replay_waits_until_the_system_has_delivered_a_request(tmp_path, program):
+    with recorded(tmp_path, program) as running:
+        first = running.stdout.readline()
+        for words in (("one", "two"), ("three",)):
+            address = ("127.0.0.1", int(first.split()[-1]))
+            with socket.create_connection(address, timeout=30) as made, made.makefile("rw") as file:
+                for word in words:
+                    file.write(f"{word}\n")
+                    file.flush()
+                    assert file.readline() == f"{word.upper()}\n"
+                file.write("end\n")
+                file.flush()
+                assert file.read() == ""
+        printed = first + running.stdout.read()
+    replayed = play(tmp_path, "replay")
+    assert (replayed.returncode, replayed.stdout) == (0, printed), replayed.stderr
+
+
+ENDS_WITH_CLIENT = """
+import asyncio
+
+async def main():
+    left = asyncio.Semaphore(0)
+
+    async def answer(reader, writer):
+        while line := await reader.readline():
+            writer.write(line.upper())
+        print("the client sends no more", flush=True)
+        writer.write(b"goodbye\\n")
+        writer.close()
+        left.release()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    print("Running on", server.sockets[0].getsockname()[1], flush=True)
+    for _ in range(3):
+        await left.acquire()
+
+asyncio.run(main())
+"""
+
+
+def test_a_server_that_answers_until_its_client_ends_is_replayed(tmp_path):
+    with recorded(tmp_path, ENDS_WITH_CLIENT) as running:
+        first = running.stdout.readline()
+        address = ("127.0.0.1", int(first.split()[-1]))
+        for words, reads in ((b"one\n", True), (b"", True), (b"two\n", False)):
+            with socket.create_connection(address, timeout=30) as made:
+                made.sendall(words)
+                if reads:
+                    made.shutdown(socket.SHUT_WR)
+                    assert made.makefile("rb").read() == words.upper() + b"goodbye\n"
+        printed = first + running.stdout.read()
+    assert printed.count("the client sends no more") == 3
+    replayed = play(tmp_path, "replay")
+    assert (replayed.returncode, replayed.stdout) == (0, printed), replayed.stderr

@@ -193,6 +193,134 @@ def test_a_conversation_is_played_with_the_server_gone(play, lines, program):
     assert len(lines.served) == count >= 1
 
 
+SOCK_RECV = """
+import asyncio, random, socket, sys
+async def talk(number):
+    loop, made = asyncio.get_running_loop(), socket.socket()
+    made.setblocking(False)
+    await loop.sock_connect(made, ("127.0.0.1", int(sys.argv[1])))
+    print(number, await loop.sock_recv(made, 1000))
+    for word in (f"{number}-0", f"{number}-1", "quit"):
+        await loop.sock_sendall(made, word.encode() + b"\\n")
+        print(await loop.sock_recv(made, 1000))
+        await asyncio.sleep(random.random() / 50)
+    print(number, await loop.sock_recv(made, 1000))
+    made.close()
+async def main():
+    await asyncio.gather(*[talk(number) for number in range(12)])
+asyncio.run(main())
+"""
+PROTOCOL = """
+import asyncio, sys
+class Talk(asyncio.Protocol):
+    def __init__(self, number, done):
+        self.number, self.done, self.words = number, done, [b"one\\n", b"two\\n", b"quit\\n"]
+    def connection_made(self, transport):
+        self.transport = transport
+    def data_received(self, data):
+        print(self.number, data)
+        if self.words:
+            self.transport.write(self.words.pop(0))
+    def connection_lost(self, error):
+        print("lost", self.number)
+        self.done.set_result(None)
+async def main():
+    loop, ends = asyncio.get_running_loop(), []
+    for number in range(12):
+        ends.append(loop.create_future())
+        await loop.create_connection(lambda: Talk(number, ends[-1]), "127.0.0.1", int(sys.argv[1]))
+    await asyncio.gather(*ends)
+asyncio.run(main())
+"""
+NURSERY = """
+import random, sys, trio
+async def talk(number):
+    stream = await trio.open_tcp_stream("127.0.0.1", int(sys.argv[1]))
+    print(number, await stream.receive_some())
+    for word in (f"{number}-0", f"{number}-1", "quit"):
+        await stream.send_all(word.encode() + b"\\n")
+        print(await stream.receive_some())
+        await trio.sleep(random.random() / 50)
+    print(number, await stream.receive_some())
+async def main():
+    async with trio.open_nursery() as nursery:
+        for number in range(12):
+            nursery.start_soon(talk, number)
+trio.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [ASYNCIO.replace("range(4)", "range(12)"), SOCK_RECV, PROTOCOL, NURSERY],
+    ids=["streams", "sock_recv", "protocol", "trio"],
+)
+def test_twelve_conversations_of_one_event_loop_are_played_in_their_order(play, lines, program):
+    played_alike(play, program, lines.server.server_address[1], lines.stop)
+
+
+def played_alike(play, program, port, stop):
+    taken = play.record(program, port)
+    assert taken.returncode == 0, taken.stderr
+    stop()
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == taken.stdout
+
+
+@pytest.fixture
+def greeter():
+    """A WebSocket server that greets, answers in capitals, and closes after `quit`."""
+
+    def talk(connection):
+        connection.send("hello")
+        for message in connection:
+            connection.send(message.upper())
+            if message == "quit":
+                return
+
+    server = websockets.sync.server.serve(talk, "127.0.0.1", 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+
+
+SOCKETS = """
+import asyncio, random, sys, websockets
+async def talk(number):
+    async with websockets.connect(f"ws://127.0.0.1:{sys.argv[1]}", proxy=None) as made:
+        print(number, await made.recv())
+        for word in (f"{number}-0", f"{number}-1", "quit"):
+            await made.send(word)
+            print(await made.recv())
+            await asyncio.sleep(random.random() / 50)
+    print(number, "closed")
+async def main():
+    await asyncio.gather(*[talk(number) for number in range(12)])
+asyncio.run(main())
+"""
+AIOHTTP_SOCKETS = """
+import asyncio, random, sys, aiohttp
+async def talk(session, number):
+    async with session.ws_connect(f"http://127.0.0.1:{sys.argv[1]}") as made:
+        print(number, await made.receive_str())
+        for word in (f"{number}-0", f"{number}-1", "quit"):
+            await made.send_str(word)
+            print(await made.receive_str())
+            await asyncio.sleep(random.random() / 50)
+    print(number, "closed")
+async def main():
+    async with aiohttp.ClientSession() as session:
+        await asyncio.gather(*[talk(session, number) for number in range(12)])
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("program", [SOCKETS, AIOHTTP_SOCKETS], ids=["websockets", "aiohttp"])
+def test_twelve_websockets_of_one_event_loop_are_played_in_their_order(play, greeter, program):
+    played_alike(play, program, greeter.socket.getsockname()[1], greeter.shutdown)
+
+
 def test_a_conversation_over_a_unix_socket_is_played_with_the_server_gone(play, unix_lines):
     program = BLOCKING.replace("TCP_NODELAY", "SO_KEEPALIVE").replace("IPPROTO_TCP", "SOL_SOCKET")
     program = program.replace(

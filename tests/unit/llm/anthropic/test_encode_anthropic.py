@@ -190,7 +190,7 @@ def test_a_stalled_stream_lets_the_client_run_into_its_timeout():
     reply = Reply(text="abc", chunks=3, cut=Cut(after=4, how="stall"))
     with (
         ScriptedLLM([reply]) as llm,
-        client_of(llm, timeout=0.2, max_retries=0) as client,
+        client_of(llm, timeout=1, max_retries=0) as client,
         client.messages.stream(**ASK) as stream,
         pytest.raises(httpx2.ReadTimeout),
     ):
