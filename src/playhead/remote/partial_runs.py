@@ -33,6 +33,7 @@ from playhead.remote.pulling import (
     content_places,
     fetch_files,
     finish_run,
+    join_marks,
     staged,
 )
 from playhead.tape.layout import INDEX_FILE, SEALED_FILE, SEGMENT_PREFIX, SEGMENT_SUFFIX
@@ -52,6 +53,7 @@ def open_partial(run_id: str, remote: ObjectFolder, cache: Path) -> Path | None:
     """
     target = run_path(open_store(cache), run_id)
     if target.is_dir():
+        join_marks(target, remote)
         return target
     commit = commit_of(run_id, remote)
     files = {one.path: one for one in commit.files}

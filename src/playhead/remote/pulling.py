@@ -33,6 +33,7 @@ from playhead.remote.objects import ObjectFolder
 from playhead.remote.pushing import LOCAL_MEMBERS
 from playhead.remote.upload_state import RunUpload, note_upload
 from playhead.tape.annotations import FILE as MARKS
+from playhead.tape.annotations import decode_annotations, join_annotations
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.reading.partial_run import is_partial, map_of, mark_of
 from playhead.tape.store import announce, open_store, run_path
@@ -47,12 +48,13 @@ _SPARE = 256 * 1024 * 1024
 def pull(
     run_id: str, remote: ObjectFolder, home: Path, tell: Callable[[int, int], None] | None = None
 ) -> Path:
-    """Fetch a run into that store. Return its folder. A run that exists already is not fetched again.
+    """Fetch a run into that store. Return its folder. Of a run that exists already, only new marks are fetched.
 
     RunNotFound: the shared store has no such run. TapeDamaged: an object is missing or was altered.
     """
     target = run_path(open_store(home), run_id)
     if _is_whole(target):
+        join_marks(target, remote)
         return target
     commit = commit_of(run_id, remote)
     _check_room(home, commit)
@@ -236,6 +238,13 @@ def _mark_as_pulled(run: Path, url: str) -> None:
         ) from None
     raw = json.dumps({**members, "pulled_from": url}, ensure_ascii=False, indent=1)
     replace_file(run / MANIFEST, raw.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def join_marks(run: Path, remote: ObjectFolder) -> None:
+    """Add the tags, notes and comments that people have pushed since this copy of the run was fetched."""
+    marks = remote.get(marks_path(run.name), MARKS_LARGEST)
+    if marks is not None:
+        join_annotations(run, decode_annotations(marks))
 
 
 def _pull_marks(run: Path, run_id: str, remote: ObjectFolder) -> None:

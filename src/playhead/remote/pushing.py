@@ -41,12 +41,7 @@ from playhead.remote.upload_state import (
     note_upload,
 )
 from playhead.tape.annotations import FILE as MARKS
-from playhead.tape.annotations import (
-    change_comments,
-    decode_annotations,
-    joined,
-    joined_marks,
-)
+from playhead.tape.annotations import Annotations, decode_annotations, join_annotations
 from playhead.tape.manifest import FILE as MANIFEST
 from playhead.tape.manifest import read_manifest, status_of
 from playhead.tape.reader import Tape
@@ -103,6 +98,10 @@ def push(
     files = list(_files(run, before))
     there = _earlier(remote, run.name)
     is_same = there is not None and set(there.files) == {one.file for one in files}
+    if there is not None and is_same and _is_complete(there, remote):
+        _push_marks(run, remote, force=force)
+        note_upload(home, run.name, RunUpload(state="pushed", remote=remote.url))
+        return Pushed(run=run.name, size=there.size, sent=0, is_new=False)
     if there is not None and not is_same and not force:
         raise UsageError(
             f"{remote.url} has another run {run.name}: it was pushed at {there.pushed_at} by {there.pushed_by}, with "
@@ -114,18 +113,18 @@ def push(
         sent, reused = _send(remote, mine, tell)
         if _look(run) != before:
             raise StoreError(f"{run.name} was changed while it was pushed. Push it again.")
-    _push_marks(run, remote)
-    if not is_same:
-        commit = Commit(
-            run=run.name,
-            files=tuple(one.file for one in files),
-            packs=tuple(one.file for one in packs),
-            contents=tuple(one.file for one in contents),
-            manifest=json.loads(_shared_manifest(run / MANIFEST)),
-            pushed_at=clock.iso(clock.wall_ns()),
-            pushed_by=f"{user_name()}@{clock.host()}",
-        )
-        _commit(remote, commit, replace=force)
+    _push_marks(run, remote, force=force)
+    commit = Commit(
+        run=run.name,
+        files=tuple(one.file for one in files),
+        packs=tuple(one.file for one in packs),
+        contents=tuple(one.file for one in contents),
+        manifest=json.loads(_shared_manifest(run / MANIFEST)),
+        pushed_at=clock.iso(clock.wall_ns()),
+        pushed_by=f"{user_name()}@{clock.host()}",
+    )
+    # The same run with missing objects: this machine may have packed its files in another way.
+    _commit(remote, commit, replace=force or is_same)
     # A prune may have deleted objects that no run needed before this one.
     if any(remote.facts(blob_key(one.file.sha256)) is None for one in reused):
         if not may_retry:
@@ -142,6 +141,17 @@ def push(
 def _earlier(remote: ObjectFolder, run: str) -> Commit | None:
     raw = remote.get(commit_path(run), LARGEST)
     return None if raw is None else decode_commit(raw, run, remote.url)
+
+
+def _is_complete(commit: Commit, remote: ObjectFolder) -> bool:
+    """Return whether the shared store has every object of the run: a push of the same run then has nothing to send."""
+
+    def is_there(one: RemoteFile) -> bool:
+        found = remote.facts(blob_key(one.sha256))
+        return found is not None and found.size == one.size
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return all(pool.map(is_there, commit.objects))
 
 
 def _commit(remote: ObjectFolder, commit: Commit, *, replace: bool) -> None:
@@ -272,22 +282,20 @@ def _put(remote: ObjectFolder, one: _Local) -> None:
             remote.put_file(key, file)
 
 
-def _push_marks(run: Path, remote: ObjectFolder) -> None:
-    """Tags, notes and the keep flag may change after a push; the last push wins. Comments of both sides are kept, on
-    both sides.
+def _push_marks(run: Path, remote: ObjectFolder, *, force: bool) -> None:
+    """Tags, notes and the keep flag may change after a push: what was set last wins, on both sides. Comments of both
+    sides are kept. `force`: this run replaces another one, so only comments are taken from there.
     """
-    try:
-        mine = read_regular(run / MARKS, MARKS_LARGEST)
-    except OSError:
-        return
     for _ in range(_MARKS_TRIES):
-        there = remote.get(marks_path(run.name), MARKS_LARGEST)
-        both = mine if there is None else joined_marks(mine, there)
-        if both != mine:
-            theirs = decode_annotations(both).comments
-            change_comments(run, lambda own: joined(own, theirs))  # noqa: B023  called at once
-            mine = both
-        if there == both:
+        raw = remote.get(marks_path(run.name), MARKS_LARGEST)
+        if raw is not None:
+            there = decode_annotations(raw)
+            join_annotations(run, Annotations(comments=there.comments) if force else there)
+        try:
+            mine = read_regular(run / MARKS, MARKS_LARGEST)
+        except OSError:
+            return  # none on either side
+        if raw is not None and decode_annotations(mine) == there:
             return
-        # Then read it again: another person may have pushed comments at the same time.
-        remote.put(marks_path(run.name), both)
+        # Then read it again: another person may have pushed at the same time.
+        remote.put(marks_path(run.name), mine)

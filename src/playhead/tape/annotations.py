@@ -6,8 +6,9 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,7 @@ def annotate(run: Path, *, by: str | None = None, **said: Any) -> Annotations:
         if by is not None:
             names = [one for one in said if one != "tags"]
             names += [f"tags.{key}" for key in said.get("tags", ())]
-            note = {"by": by, "at": clock.iso(clock.wall_ns())}
-            said["authors"] = {**before.authors, **dict.fromkeys(names, note)}
+            said["authors"] = {**before.authors, **_noted(before, by, names)}
         if "tags" in said:
             said["tags"] = {**before.tags, **said["tags"]}
         if "details" in said:
@@ -128,6 +128,19 @@ def annotate(run: Path, *, by: str | None = None, **said: Any) -> Annotations:
     return after
 
 
+def _noted(before: Annotations, by: str, names: list[str]) -> dict[str, dict[str, str]]:
+    """Return the author and time of these changes. A change is later than the one that it replaces, even if that was
+    made on a machine whose clock is ahead: the later one wins when two copies are joined.
+    """
+    at = clock.iso(clock.wall_ns())
+    latest = max((_time_of(before, name) for name in names), default="")
+    if latest >= at:
+        with suppress(ValueError, OverflowError):  # not a time, or the last one that there is
+            after = datetime.fromisoformat(latest.rstrip("Z")) + timedelta(microseconds=1)
+            at = after.isoformat(timespec="microseconds") + "Z"
+    return {name: {"by": by, "at": at} for name in names}
+
+
 def change_comments(
     run: Path, change: Callable[[tuple[Comment, ...]], tuple[Comment, ...]]
 ) -> Annotations:
@@ -135,7 +148,7 @@ def change_comments(
     with _alone(run):
         before = read_annotations(run)
         after = replace(before, comments=change(before.comments))
-        if len(_encode(after)) > _LARGEST:
+        if len(encode_annotations(after)) > _LARGEST:
             raise ValueError(f"the comments of a run have at most {_LARGEST:,} bytes")
         _write(run, after)
     announce(run)
@@ -152,11 +165,53 @@ def joined(mine: tuple[Comment, ...], theirs: tuple[Comment, ...]) -> tuple[Comm
     return tuple(sorted(found.values(), key=lambda one: (one.at, one.id)))
 
 
-def joined_marks(mine: bytes, theirs: bytes) -> bytes:
-    """Return the content of my file, with the comments of both files. Unchanged if theirs adds no comment."""
-    own, other = decode_annotations(mine), decode_annotations(theirs)
-    both = joined(own.comments, other.comments)
-    return mine if both == own.comments else _encode(replace(own, comments=both))
+def joined_marks(mine: Annotations, theirs: Annotations) -> Annotations:
+    """Return the annotations of two copies of a run. Each name, note, tag and keep flag is the one that was set last;
+    one without a time is the oldest, and of two equal times mine counts.
+    """
+    told: dict[str, Any] = {}
+    authors = {**theirs.authors, **mine.authors}
+
+    def is_theirs(what: str, own: object, other: object) -> bool:
+        if other is _ABSENT:
+            return False
+        if own is not _ABSENT and _time_of(mine, what) >= _time_of(theirs, what):
+            return False
+        if what in theirs.authors:
+            authors[what] = theirs.authors[what]
+        return True
+
+    for what in ("name", "note", "keep"):
+        own, other = getattr(mine, what), getattr(theirs, what)
+        absent = [_ABSENT if one is None else one for one in (own, other)]
+        told[what] = other if is_theirs(what, *absent) else own
+    later = {
+        key: value
+        for key, value in theirs.tags.items()
+        if is_theirs(f"tags.{key}", mine.tags.get(key, _ABSENT), value)
+    }
+    tags = {**mine.tags, **later}
+    details = {**theirs.details, **mine.details}
+    comments = joined(mine.comments, theirs.comments)
+    return Annotations(**told, tags=tags, details=details, comments=comments, authors=authors)
+
+
+_ABSENT = object()
+
+
+def _time_of(marks: Annotations, what: str) -> str:
+    return marks.authors.get(what, {}).get("at", "")
+
+
+def join_annotations(run: Path, theirs: Annotations) -> None:
+    """Add the annotations of another copy of the run to this one; see `joined_marks`."""
+    with _alone(run):
+        before = read_annotations(run)
+        after = joined_marks(before, theirs)
+        if after == before or len(encode_annotations(after)) > _LARGEST:
+            return
+        _write(run, after)
+    announce(run)
 
 
 @contextmanager
@@ -171,9 +226,9 @@ def _alone(run: Path) -> Iterator[None]:
 
 
 def _write(run: Path, marks: Annotations) -> None:
-    replace_file(run / FILE, _encode(marks))
+    replace_file(run / FILE, encode_annotations(marks))
 
 
-def _encode(marks: Annotations) -> bytes:
+def encode_annotations(marks: Annotations) -> bytes:
     text = json.dumps(asdict(marks), ensure_ascii=False, indent=1)
     return text.encode("utf-8", "backslashreplace") + b"\n"

@@ -19,7 +19,7 @@ from playhead.remote.remote_runs import delete_runs, remote_ids, remote_runs, sw
 from playhead.remote.run_cache import fetch
 from playhead.remote.upload_state import uploads
 from playhead.tape import blobs
-from playhead.tape.annotations import annotate
+from playhead.tape.annotations import annotate, read_annotations
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import read_manifest, write_manifest
 from playhead.tape.origin import is_own
@@ -67,6 +67,50 @@ def test_comments_of_two_people_who_push_the_same_run_are_all_kept(run, remote, 
     for path in (run, other, third):
         found = {one["text"] for one in comments_of(read_manifest(path))}
         assert found == {"from Ada", "from Bob"}
+
+
+def test_marks_of_two_people_who_push_the_same_run_are_the_latest_of_each(run, remote, tmp_path):
+    push(run, remote)
+    other = pull("first", remote, tmp_path / "other")
+    annotate(other, keep=True, tags={"seen": "yes"}, note="early", by="Bob")
+    push(other, remote)
+    annotate(run, note="late", by="Ada")
+    push(run, remote)
+    assert pull("first", remote, tmp_path / "other") == other
+    third = pull("first", remote, tmp_path / "third")
+    for path in (run, other, third):
+        manifest = read_manifest(path)
+        assert manifest.keep
+        assert manifest.tags == {"env": "ci", "seen": "yes"}
+        assert manifest.extra["note"] == "late"
+        assert read_annotations(path).authors["note"]["by"] == "Ada"
+
+
+def test_a_mark_replaces_one_from_a_machine_whose_clock_is_ahead(
+    run, remote, tmp_path, monkeypatch
+):
+    push(run, remote)
+    other = pull("first", remote, tmp_path / "other")
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "wall_ns", lambda: 4_000_000_000 * 10**9)
+        annotate(run, note="from the future", keep=True, by="Ada")
+    push(run, remote)
+    push(other, remote)
+    annotate(other, note="corrected", keep=False, by="Bob")
+    push(other, remote)
+    push(run, remote)
+    assert read_manifest(run).extra["note"] == "corrected"
+    assert not read_manifest(run).keep
+
+
+def test_a_push_from_another_machine_sends_nothing_or_what_is_missing(run, remote, tmp_path):
+    push(run, remote)
+    other = pull("first", remote, tmp_path / "other")
+    assert push(other, remote).sent == 0
+    gone = max(remote.list("blobs"), key=lambda one: one.size)
+    remote.delete([gone.path])
+    assert push(other, remote).sent == gone.size
+    assert events_of(pull("first", remote, tmp_path / "third")) == events_of(run)
 
 
 def test_a_push_that_is_torn_at_any_write_is_invisible_and_continues(run, torn, remote, tmp_path):
