@@ -94,7 +94,7 @@ def listen(host: str, port: int | None) -> socket.socket:
     raise UsageError(f"Cannot listen on {host}.")
 
 
-def server_for(application: Starlette, wire: Wire = Wire()) -> uvicorn.Server:  # noqa: B008  frozen
+def server_for(application: Starlette, wire: Wire = Wire()) -> uvicorn.Server:
     """Return the server. UsageError: the certificate and its key cannot be used."""
     if wire.certificate is not None:
         try:
