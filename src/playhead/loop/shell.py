@@ -66,7 +66,7 @@ def init(
     state = State(session=name, stages=chosen)
     if earlier is not None:
         state = states.resumed(earlier, chosen if stages else earlier.stages)
-    state = state._replace(run=None, segment=None)
+    state = state._replace(run=None, segment=None, closed=False)
     if recorded:
         state = _begun(state, home, level, resume=resume, force=force)
     session = Session(folder, state, recorded=None)
@@ -76,7 +76,7 @@ def init(
 
 def start(name: str, home: Path, *, stage: str | None, context: Path | None) -> Iteration | None:
     """Begin the next iteration. None: there is none left."""
-    session = take_up(name, home, context=context)
+    session = _running(name, home, context=context)
     if stage is not None:
         session.state = states.at_stage(session.state, stage)
     if session.state.over:
@@ -119,7 +119,7 @@ def advance(
     """End the open iteration with its response, if there is one, and begin the next one with its prompt. Returns
     that iteration and the path of its prompt; None: the iteration failed, or there is no next one.
     """
-    session = take_up(name, home)
+    session = _running(name, home)
     if session.state.open is not None:
         ended = taken_up(session, session.state.open)
         if raw is not None:
@@ -138,15 +138,23 @@ def advance(
 
 
 def end(name: str, home: Path, status: Status | None) -> Status:
-    """End the session, and close its run."""
+    """End the session, and close its run. Ending it again, as in a trap of a script, changes nothing."""
     session = take_up(name, home)
     state = session.state
+    if state.closed:
+        return (
+            "ok"
+            if state.status == "done"
+            else "interrupted"
+            if state.status == "interrupted"
+            else "failed"
+        )
     if state.open is not None:
         taken_up(session, state.open).interrupt()
         state = session.state
     outcome = status or ("failed" if state.status == "error" else "ok")
     after = {"ok": "done", "failed": "error", "interrupted": "interrupted"}[outcome]
-    session.save(state._replace(status=after))
+    session.save(state._replace(status=after, closed=True))
     let_go(session.folder, None)
     if session.recorded is not None and state.segment is not None:
         try:
@@ -182,8 +190,19 @@ def take_up(name: str, home: Path, *, context: Path | None = None) -> Session:
     return session
 
 
+def _running(name: str, home: Path, *, context: Path | None = None) -> Session:
+    """Return the session for another step. Its run must still be open: events after the end would damage the tape."""
+    session = take_up(name, home, context=context)
+    if session.state.closed:
+        raise UsageError(
+            f"Session {name} has ended. Continue it: playhead session init {name} --resume. "
+            f"Start over: playhead session init {name} --force."
+        )
+    return session
+
+
 def _current(name: str, home: Path) -> Iteration:
-    session = take_up(name, home)
+    session = _running(name, home)
     if session.state.open is None:
         raise UsageError(
             f"Session {name} has no current iteration. Start one: "

@@ -123,6 +123,8 @@ class State(NamedTuple):
     status: str = "running"
     open: Open | None = None
     reason: str | None = None
+    # Whether the script has ended the session and closed its run.
+    closed: bool = False
 
     @property
     def over(self) -> bool:

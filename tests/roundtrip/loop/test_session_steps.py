@@ -175,6 +175,24 @@ def test_steps_without_a_session_say_what_to_do(project):
     assert "playhead session iteration-start fix" in said
 
 
+def test_a_session_that_has_ended_takes_no_step_until_it_is_resumed(project):
+    step(project, "init", "fix", "--stage", "work:2", "--level", "full")
+    step(project, "next", "fix", "--prompt", "prompts/work.md")
+    step(project, "end", "fix")
+    before = [path.read_bytes() for path in sorted(project.run().glob("tape-*.jsonl"))]
+    for words in (
+        ("next", "fix"),
+        ("iteration-start", "fix"),
+        ("prompt", "fix", "prompts/work.md"),
+    ):
+        said = project.playhead("session", *words, code=2).stderr
+        assert "playhead session init fix --resume" in said
+    step(project, "end", "fix")
+    assert [path.read_bytes() for path in sorted(project.run().glob("tape-*.jsonl"))] == before
+    step(project, "init", "fix", "--resume")
+    assert "PLAYHEAD_ITERATION=1" in step(project, "next", "fix")
+
+
 def test_what_the_quick_way_does_not_understand_the_command_line_explains(project):
     said = project.playhead("session", "init", "fix", "--level", "huge", code=2).stderr
     assert "'huge' is not one of" in said
