@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _thread
 import os
+from contextvars import ContextVar
 
 from playhead.host.later import Later
 from playhead.host.lean import Protocol, partial
@@ -29,6 +30,8 @@ else:
     signal = Later("signal")
 
 _active: Playhead | None = None
+# Set in a replay while a task lets the others run once, because its point is in the next turn of its loop.
+between_turns: ContextVar[bool | None] = ContextVar("playhead_between_turns", default=None)
 # One function per kind of event loop: returns the state of the loop that runs in this thread, or None.
 _loops: list[Callable[[], LoopState | None]] = []
 
@@ -138,11 +141,11 @@ def make_state(
     wake: Callable[[], None],
     make_future: Callable[[], Any],
     place_last: Callable[[int], None] | None = None,
-    advance: Callable[[Any, int], None] | None = None,
+    arrange: Callable[[Any, int, list[str] | None, int], int] | None = None,
 ) -> LoopState:
     if _active is None:
         raise AssertionError("only a replay keeps an order")
-    return _active.make_state(wake, make_future, place_last, advance)
+    return _active.make_state(wake, make_future, place_last, arrange)
 
 
 def is_kept() -> bool:

@@ -7,13 +7,14 @@ does not know which code notes a point (`hooks/order`, `crossing`), nor how a re
 
     {"from": ns, "points": [row, row, …]}
 
-    [step, loop, turn, call, at_ns, index, queued]   a call: its head, a piece, or its end
-    [step, loop, turn, lane, kind, number, detail]   any other event in a lane
+    [step, loop, turn, call, at_ns, index, queued, behind]   a call: its head, a piece, or its end
+    [step, loop, turn, lane, kind, number, detail]           any other event in a lane
 
 `step` is the time since the previous point, in nanoseconds. `loop` and `turn` name the iteration of the event loop in
 which the point was taken; both are 0 outside of event loops. `number` counts the points of that kind in the lane, from
 1. `index` is the number of callbacks that the loop had already run in that iteration. `queued` is the number of
-callbacks that the loop had already scheduled for the next iteration. Both are left out outside of event loops.
+callbacks that the loop had already scheduled for the next iteration. Both are left out outside of event loops. `behind`
+names the callbacks that the loop was about to run after this one in the same iteration.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from __future__ import annotations
 import _thread
 import io
 import os
-import sys
 
 # The C module: `operator` itself would be loaded in every recorded process for this one name.
 from _operator import methodcaller
@@ -29,6 +29,7 @@ from _operator import methodcaller
 from playhead import events
 from playhead.clock import mono_ns
 from playhead.host.lean import Protocol, partial
+from playhead.host.loop_frames import place_in_turn
 from playhead.recording import lanes
 from playhead.recording.encoder import NewEvent
 
@@ -82,7 +83,6 @@ LOG = "log"
 _MOST_LOOSE = 2048
 _MOST_NAMES = 4096
 _NO_TURN = (0, 0)
-_RUN_ONCE = "_run_once"
 # How long the end of a process waits for a thread that is writing points.
 _LONGEST_WRITE_S = 5.0
 
@@ -217,6 +217,9 @@ def pack(entries: list[tuple[Any, ...]], clean: Callable[[str], str] = str) -> d
     for now, turn, who, what, *rest in entries:
         if type(who) is str:
             rows.append([now - before, *turn, clean(who), clean(what), *rest])
+        elif len(rest) > 2:
+            names = [clean(name) for name in rest[2]]
+            rows.append([now - before, *turn, who, what, *rest[:2], names])
         else:
             rows.append([now - before, *turn, who, what, *rest])
         before = now
@@ -245,6 +248,8 @@ _scoped: Scopes | None = None
 # The running event loop of this thread; None before asyncio was imported.
 _running: Callable[[], Any] | None = None
 _trio_turn: Callable[[], tuple[int, int]] | None = None
+# The loop, its turn, and the index of the callback in which the last point of a call was noted.
+_last_step = (0, 0, 0)
 
 
 # The main thread, and its steps: how often it has printed or begun a call. A signal comes between two steps. The
@@ -322,26 +327,6 @@ def turn() -> tuple[int, int]:
     return loop.__dict__.get("_playhead_turn", _NO_TURN)  # type: ignore[no-any-return]
 
 
-def place_in_turn() -> tuple[int, int] | None:
-    """Return how many callbacks the event loop of this thread has already run in its iteration, and how many it has
-    already scheduled for the next one; None if the loop is not asyncio's.
-
-    Two tasks that wait for different things are ready in the same iteration, and the order in which they run decides
-    what the program prints. `_run_once` counts its callbacks in the variables `i` and `ntodo` (CPython 3.10 to 3.14). A
-    count of our own would cost a hook in every callback.
-    """
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name == _RUN_ONCE:
-            known = frame.f_locals
-            index, count = known.get("i"), known.get("ntodo")
-            if type(index) is not int or type(count) is not int:
-                return None
-            return index, len(known["self"]._ready) - (count - index - 1)  # noqa: SLF001  asyncio has no other way
-        frame = frame.f_back
-    return None
-
-
 def note_call(call: Ref, at_ns: int, now: int, recorder: Recorder | None = None) -> None:
     """Note that the head, a piece or the end of a call on this recorder's tape has arrived, `at_ns` after the call
     began. The current lane does not decide to which run it belongs: a thread without a run may read the answer.
@@ -351,7 +336,16 @@ def note_call(call: Ref, at_ns: int, now: int, recorder: Recorder | None = None)
         return
     here = turn()
     where = place_in_turn() if here[0] else None
-    log.add((now, here, call, at_ns) if where is None else (now, here, call, at_ns, *where))
+    if where is None:
+        log.add((now, here, call, at_ns))
+        return
+    entry: tuple[Any, ...] = (now, here, call, at_ns, where.index, where.queued)
+    global _last_step  # noqa: PLW0603  one slot a process
+    # The other points of the same callback have the same neighbours.
+    if _last_step != (step := (*here, where.index)):
+        _last_step = step
+        entry += (where.behind(lanes.current, lanes.printing),)
+    log.add(entry)
 
 
 def note(lane: Lane, kind: str, detail: Any = None, number: int = 0) -> None:

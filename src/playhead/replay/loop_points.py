@@ -24,8 +24,7 @@ _MOST_CANCELS = 16
 
 class LoopState:
     """The points for which tasks of one event loop wait. `wake` interrupts its selector. `place_last(n)` moves the last
-    ready callback to position n. `advance(future, n)` does so with the task that waits for this future, unless it is
-    earlier already.
+    ready callback to position n. `arrange` moves a task: see `NextTurn`.
     """
 
     def __init__(
@@ -34,7 +33,7 @@ class LoopState:
         wake: Callable[[], None],
         make_future: Callable[[], Any],
         place_last: Callable[[int], None] | None = None,
-        advance: Callable[[Any, int], None] | None = None,
+        arrange: Callable[[Any, int, list[str] | None, int], int] | None = None,
     ) -> None:
         self._head = head
         self._wake = wake
@@ -54,7 +53,7 @@ class LoopState:
         # waits for now.
         self._awaited = 0
         self._gate: Gate | None = None
-        self._next_turn = NextTurn(advance)
+        self._next_turn = NextTurn(arrange)
         # Places of this turn that have passed, and whose tasks have not run yet.
         self._resuming: set[Place] = set()
         # The last callback that was moved: the turn, its place, and its position.

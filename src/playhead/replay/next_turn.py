@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
-from playhead.recording import points
+from playhead.host.loop_frames import place_in_turn
+from playhead.recording import lanes, order_slot
 
 if TYPE_CHECKING:
     from playhead.replay.points_table import Place
@@ -45,12 +46,12 @@ class Pending:
 
 
 class NextTurn:
-    """The tasks that were woken in this turn of a loop and run in the next. `advance(future, n)` moves the task that
-    waits for this future to position n of the ready callbacks, unless it is earlier already.
+    """The tasks that were woken in this turn of a loop and run in the next. `arrange` moves such a task among the ready
+    callbacks: see `hooks/order/ready_order`.
     """
 
-    def __init__(self, advance: Callable[[Any, int], None] | None) -> None:
-        self._advance = advance
+    def __init__(self, arrange: Callable[[Any, int, list[str] | None, int], int] | None) -> None:
+        self._arrange = arrange
         self._woken: list[Pending] = []
         # Tasks of this turn that were woken in the turn before.
         self._arriving: list[Pending] = []
@@ -70,10 +71,10 @@ class NextTurn:
         """Note that a task of this turn has come to this place. Its next actions make other tasks ready for the next
         turn, so the tasks that were ready before those on the tape are made ready now.
         """
-        here = points.place_in_turn()
+        here = place_in_turn()
         if here is None or place.queued is None:
             return
-        queued = here[1]
+        queued = here.queued
         for one in self._woken:
             if is_woken_before(one.place, place) and not one.is_dead():
                 one.run()
@@ -83,17 +84,19 @@ class NextTurn:
     def settle(self) -> None:
         """Move the tasks that were woken for the coming turn to their recorded positions among its callbacks, if they
         come too late. The positions of the tape include callbacks that a replay does not have. So a task gets at most
-        its position minus the callbacks that are known to be missing before it.
+        its position minus the callbacks that are known to be missing before it. The names of the callbacks that
+        followed it on the tape are more exact, because a replay has the same ones.
         """
         arriving, self._arriving = self._arriving, []
         hidden, self._hidden = self._hidden, []
-        if self._advance is None:
+        if self._arrange is None:
             return
+        floor = 0
         for one in sorted(arriving, key=lambda one: one.place.rank):
             position = one.place.position
             if position is not None:
                 missing = max((less for queued, less in hidden if queued <= position), default=0)
-                self._advance(one.future, position - missing)
+                floor = 1 + self._arrange(one.future, position - missing, one.place.behind, floor)
 
 
 def is_woken_before(one: Place, other: Place) -> bool:
@@ -109,7 +112,11 @@ class NextIteration:
     """Awaited by a task of asyncio: the task runs again in the next turn, as after `asyncio.sleep(0)`."""
 
     def __await__(self) -> Generator[None, None, None]:
-        yield
+        token = order_slot.between_turns.set(True)
+        try:
+            yield
+        finally:
+            lanes.reset(order_slot.between_turns, token)
 
 
 def settle(future: Any) -> None:

@@ -111,9 +111,9 @@ class Playhead:
         wake: Callable[[], None],
         make_future: Callable[[], Any],
         place_last: Callable[[int], None] | None = None,
-        advance: Callable[[Any, int], None] | None = None,
+        arrange: Callable[[Any, int, list[str] | None, int], int] | None = None,
     ) -> LoopState:
-        return LoopState(self, wake, make_future, place_last, advance)
+        return LoopState(self, wake, make_future, place_last, arrange)
 
     def share_output(self, recorder: Recorder) -> ReplayedPrints | None:
         """Return the turns in which this process prints, if several processes of the recorded program printed."""

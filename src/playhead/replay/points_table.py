@@ -56,6 +56,14 @@ class Place:
         queued = self.what[3] if type(self.what[0]) is int and len(self.what) > 3 else None
         return queued if type(queued) is int else None
 
+    @property
+    def behind(self) -> list[str] | None:
+        """Return the names of callbacks that ran behind the task of this place in its turn, for a point of a call; None
+        if not known.
+        """
+        names = self.what[4] if type(self.what[0]) is int and len(self.what) > 4 else None
+        return [one for one in names if type(one) is str] if type(names) is list else None
+
     def is_in_turn_of(self, other: Place) -> bool:
         """Return whether both were taken in the same iteration of the same event loop."""
         return bool(self.turn) and (self.segment, self.loop, self.turn) == (

@@ -13,6 +13,8 @@ import sys
 from typing import Any
 
 from playhead.hooks.guest import Patches, need
+from playhead.hooks.order import ready_order
+from playhead.host import loop_frames
 from playhead.recording import deck, lanes, order_slot, points
 
 TYPE_CHECKING = False
@@ -110,8 +112,8 @@ def state_of(loop: Any) -> LoopState:
         state = loop.__dict__[_STATE] = order_slot.make_state(
             loop._write_to_self,
             loop.create_future,
-            lambda index: _place_last(loop, index),
-            lambda future, index: _advance(loop, future, index),
+            lambda index: ready_order.place_last(loop, index),
+            lambda *task: ready_order.arrange(loop, *task),
         )
     return state
 
@@ -189,26 +191,6 @@ def call_if_due(loop: Any, take: Callable[[], bool], run: Callable[[], None]) ->
     loop.call_soon(taken)
 
 
-def _place_last(loop: Any, index: int) -> None:
-    """Move the last of the ready callbacks to position `index`."""
-    ready = loop._ready
-    if index < len(ready):
-        ready.insert(index, ready.pop())
-
-
-def _advance(loop: Any, future: Any, index: int) -> None:
-    """Move the ready callback of the task that waited for this future to position `index`, unless it is already at an
-    earlier one.
-    """
-    ready = loop._ready
-    for at, handle in enumerate(ready):
-        if handle._args and handle._args[0] is future:
-            if at > max(0, index):
-                del ready[at]
-                ready.insert(max(0, index), handle)
-            return
-
-
 def _unschedule(loop: Any, timer: Any) -> None:
     """Remove the timer from the loop's heap. Compares by identity, because handles with equal times are equal."""
     heap = loop._scheduled
@@ -281,8 +263,8 @@ def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
 
 def _noted(key: tuple[lanes.Lane, int, bool], callback: Any, args: tuple[Any, ...]) -> Any:
     lane, number, is_own = key
-    where = None if is_own else points.place_in_turn()
-    index = None if where is None else where[0]
+    where = None if is_own else loop_frames.place_in_turn()
+    index = None if where is None else where.index
     points.note(lane, points.SOON, points.FROM_LOOP if is_own else index, number)
     return callback(*args)
 
