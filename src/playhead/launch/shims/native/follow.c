@@ -33,25 +33,25 @@
 
 #define OPTIONS (PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC)
 #define PATHS 4096
-#define MOST_WORDS 12000     /* whose pointers find room below the stack of a new program */
+#define MOST_WORDS 12000     /* their pointers must fit below the stack of a new program */
 #define LONGEST_STACK (1 << 24)
-#define EVENT_STOP 128   /* PTRACE_EVENT_STOP, which not every libc names */
+#define EVENT_STOP 128   /* PTRACE_EVENT_STOP, which some libcs do not define */
 #define CODE_SEGMENT_64 0x33
 
 enum state {
-    STARTING,  /* the command, before its own program */
-    AGENT,     /* its next program replaces an agent's */
-    BOUNCING,  /* on its way into the shim */
+    STARTING,  /* the command has not executed its program yet */
+    AGENT,     /* runs a program of the agent */
+    BOUNCING,  /* is about to execute the shim */
     IN_SHIM,   /* the shim asks the sidecar */
     ACCEPTED,  /* the shim is about to execute the program itself */
 };
 
-/* Processes that have executed something; one that is not here was forked and has not. */
+/* A process that has executed a program. A process without an entry was forked and has executed none. */
 struct process {
     pid_t pid;
     enum state state;
-    struct user_regs_struct regs; /* of a new program that is on its way into the shim */
-    unsigned char code[16];       /* what stood at its first instruction */
+    struct user_regs_struct regs; /* of the new program, before it was redirected to the shim */
+    unsigned char code[16];       /* the original code at its first instruction */
     struct process *next;
 };
 
@@ -84,7 +84,7 @@ static void forget(pid_t pid) {
     }
 }
 
-/* A line for the launcher: a program that is not followed, and why. Lost where the pipe is full. */
+/* Report a program that is not followed, and the reason, to the launcher. Lost if the pipe is full. */
 static void tell_launcher(const char *format, ...) {
     char text[PATHS + 256];
     va_list rest;
@@ -100,13 +100,13 @@ static int poke(pid_t pid, unsigned long at, const void *data, size_t size) {
     return process_vm_writev(pid, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-/* What the kernel puts on the stack of a new program: numbers and pointers, then the texts that they lead to. */
+/* The initial stack of a new program: numbers and pointers, then the texts that they point to. */
 struct stack {
     unsigned long sp, size;
-    char *bytes; /* a copy of it, from `sp` to its end */
+    char *bytes; /* a copy of the stack, from `sp` to its end */
     unsigned long argc, argv, envp;
     int is_secure;
-    const char *name; /* the path that was executed: of a script, the script's */
+    const char *name; /* the path that was executed; for a script, the path of the script */
 };
 
 static unsigned long word(const struct stack *stack, unsigned long at) {
@@ -160,7 +160,8 @@ static int read_stack(pid_t pid, unsigned long sp, struct stack *stack) {
     return stack->argc <= MOST_WORDS;
 }
 
-/* Whether a hooked Python has put this process on the tape: it names the call after its own pid. */
+/* Return whether a hooked Python has recorded this process: it puts its own pid and the call's number into the
+ * environment. */
 static int is_taped(pid_t pid, const struct stack *stack) {
     static const char name[] = "PLAYHEAD_PARENT=";
     char path[64], status[512];
@@ -183,7 +184,7 @@ static int is_taped(pid_t pid, const struct stack *stack) {
     return 0;
 }
 
-/* The file that the process executes, by a path at which it can be executed again; 0: there is none. */
+/* Find a path by which the program of this process can be executed again. 0: there is none. */
 static int program_of(pid_t pid, char *path, size_t size, int *is_setuid) {
     char link[64], again[PATHS + 64];
     struct stat one, other;
@@ -261,7 +262,7 @@ static void let_go(pid_t pid, const char *program, const char *why) {
     ptrace(PTRACE_DETACH, pid, NULL, NULL);
 }
 
-/* A program that is no agent's, or replaces one. */
+/* Redirect a new program to the shim: a child of the agent, or a program that replaces the agent's. */
 static void follow_program(pid_t pid, const char *how) {
     static struct stack stack;
     char program[PATHS] = "";
@@ -298,14 +299,14 @@ static void executed(pid_t pid) {
     }
 }
 
-/* The shim could not be executed (another user's process, an argument list that is full): the program goes
- * on as if nothing had been tried. */
+/* The shim could not be executed (another user's process, an argument list that is too long): restore the
+ * program, and let it run. */
 static void take_back(struct process *one) {
     char program[PATHS] = "";
     int is_setuid;
     pid_t pid = one->pid;
     program_of(pid, program, sizeof program, &is_setuid);
-    one->regs.orig_rax = (unsigned long)-1; /* no system call to take up again */
+    one->regs.orig_rax = (unsigned long)-1; /* no system call to restart */
     poke_code(pid, one->regs.rip, one->code);
     ptrace(PTRACE_SETREGS, pid, NULL, &one->regs);
     let_go(pid, program, "the shim cannot be executed in its place");
@@ -337,7 +338,7 @@ static void stopped(pid_t pid, int number, int event) {
         executed(pid);
     else if (event == EVENT_STOP &&
              (number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU))
-        ptrace(PTRACE_LISTEN, pid, NULL, NULL); /* job control: it stays stopped, and its parent sees it */
+        ptrace(PTRACE_LISTEN, pid, NULL, NULL); /* job control: the process stays stopped, and its parent notices */
     else if (event)
         ptrace(PTRACE_CONT, pid, NULL, NULL);
     else
@@ -350,11 +351,11 @@ int follow(pid_t command, int ready, int report_) {
     pid_t pid;
     long options = OPTIONS | (strcmp(settings.mode, "replay") ? 0 : PTRACE_O_EXITKILL);
     sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, NULL); /* the terminal speaks to the command, not to us */
+    sigprocmask(SIG_BLOCK, &all, NULL); /* signals of the terminal are for the command */
     report = report_;
     int kept[] = {ready, report};
     for (int fd = 0; fd < 3; fd++)
-        close(fd); /* whoever reads the command's output waits for its end, not for ours */
+        close(fd); /* readers of the command's output wait until all copies are closed */
     close_others(NULL, 0, kept, 2);
     fcntl(report, F_SETFL, fcntl(report, F_GETFL) | O_NONBLOCK);
     if (ptrace(PTRACE_SEIZE, command, NULL, (void *)options) < 0) {
@@ -376,7 +377,7 @@ int follow(pid_t command, int ready, int report_) {
     return 0;
 }
 
-/* Whether this system lets a process of ours be traced; on a child that does nothing. */
+/* Return whether this system permits tracing; tried on a child that does nothing. */
 int can_follow(void) {
     int status;
     pid_t pid = fork();

@@ -1,8 +1,8 @@
-/* The real program, from its start to its end. Knows processes and signals; not what is told of them.
+/* Runs the real program. Knows processes and signals; does not know what is recorded of them.
  *
- * It is our child, and the caller's child is us. So what the caller does to us we do to it, and how it
- * ends we end; but not before everything that it wrote has been passed on, because whoever waits for
- * the end of a program may look at once for what it wrote.
+ * The program is a child of the shim, and the shim is the caller's child. So the shim forwards signals to the
+ * program, and ends the way the program ended; but only after it has forwarded all output, because a caller
+ * that waits for the end of a program may read its output immediately.
  */
 #define _GNU_SOURCE
 #include "shim.h"
@@ -39,12 +39,12 @@ static void ring(int number, siginfo_t *info, void *unused) {
     int before = errno;
     (void)unused;
     if (write(bell, &came, sizeof came) < 0) {
-        /* More signals than a pipe holds: one more of them tells nobody anything. */
+        /* The pipe is full of signals; one more would change nothing. */
     }
     errno = before;
 }
 
-/* Signals that the caller had ignored stay so, for us and for the program. */
+/* Signals that the caller ignores stay ignored, in the shim and in the program. */
 void listen_to_signals(void) {
     int ends[2];
     struct sigaction listening = {.sa_sigaction = ring, .sa_flags = SA_SIGINFO | SA_RESTART}, was;
@@ -59,8 +59,9 @@ void listen_to_signals(void) {
     sigaction(SIGCHLD, &listening, NULL);
 }
 
-/* A process of our group in which every signal waits: one that was sent to the whole group is there,
- * too. Only where we lead the group: else it is the terminal that speaks to it, and says so. */
+/* Start a process in our group that blocks every signal, so that a signal to the whole group is pending there as
+ * well. Only if the shim leads the group: otherwise signals to the group come from the terminal, and the kernel
+ * marks those. */
 static void post_witness(void) {
     int ends[2];
     if (getpgrp() != getpid() || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
@@ -126,13 +127,13 @@ void become(const char *real, char **argv) {
     default_signals();
     while (signals >= 0 && next_signal(&number, &to_group))
         if (number != SIGCHLD)
-            kill(getpid(), number); /* it came before anybody was there to be told */
+            kill(getpid(), number); /* it arrived before the program was started */
     if (!real) {
         dprintf(2, "playhead: %s: not found on PATH.\n", settings.name);
         _exit(127);
     }
     execv(real, argv);
-    if (errno == ENOEXEC) { /* a script without #!: shells run it so */
+    if (errno == ENOEXEC) { /* a script without #!: shells run it with /bin/sh */
         int argc = 0;
         while (argv[argc])
             argc++;
@@ -154,7 +155,7 @@ void end_as(int code) {
     if (code >= 0)
         _exit(code);
     struct rlimit none = {0, 0};
-    setrlimit(RLIMIT_CORE, &none); /* the program has left its own, if any */
+    setrlimit(RLIMIT_CORE, &none); /* the program itself has written a core file, if any */
     signal(-code, SIG_DFL);
     sigset_t one;
     sigemptyset(&one);
@@ -170,9 +171,9 @@ static pid_t start(const char *real, char **argv, const int theirs[3], const cha
     if (pid)
         return pid;
     default_signals();
-    signals = -1; /* what comes in there is the parent's to pass on */
+    signals = -1; /* the parent forwards its signals */
 #ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* kill -9 is meant for it, and reaches only us */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* kill -9 is meant for the program, and reaches only the shim */
     if (getppid() != us)
         _exit(128 + SIGKILL);
 #endif
@@ -192,13 +193,13 @@ static pid_t start(const char *real, char **argv, const int theirs[3], const cha
     return -1;
 }
 
-/* 1: the program has ended, and `code` says how. */
+/* Return 1 if the program has ended, with its exit code in `code`. */
 static int look_after(pid_t pid, int *code) {
     int status;
     pid_t found;
     while ((found = waitpid(pid, &status, WNOHANG | WUNTRACED)) > 0) {
         if (WIFSTOPPED(status)) {
-            raise(SIGSTOP); /* so that the caller sees it stopped; SIGCONT comes back to it */
+            raise(SIGSTOP); /* the caller must see a stopped child; SIGCONT continues both */
             kill(pid, SIGCONT);
             continue;
         }
@@ -215,19 +216,19 @@ static void obey(pid_t pid, int *code, int *gone, const struct pump *pumps, int 
         if (number == SIGCHLD) {
             *gone = *gone || look_after(pid, code);
         } else if (*gone) {
-            end_as(-number); /* we only wait for somebody to read: that is what it ends */
+            end_as(-number); /* the program has ended; the signal ends the wait for a reader */
         } else {
             if (number != SIGWINCH && number != SIGCONT && number != SIGURG)
                 tell('S', text, (size_t)snprintf(text, sizeof text, "%d", number));
             if (number == SIGWINCH)
                 resize(pumps, count);
-            if (!to_group || number == SIGWINCH) /* it may have looked at the size before it was changed */
+            if (!to_group || number == SIGWINCH) /* it may have read the size before it was changed */
                 kill(pid, number);
         }
     }
 }
 
-/* Wait for something to happen, and do what can be done. 0: nothing is left to do. */
+/* Wait for an event, and forward what can be forwarded. Return 0 if no pump is open. */
 static int turn(struct pump *pumps, int count) {
     struct pollfd asked[7] = {{.fd = signals, .events = POLLIN}};
     int open = 0;
@@ -247,7 +248,7 @@ static int turn(struct pump *pumps, int count) {
         if (to & (POLLERR | POLLHUP) && !pump->have) {
             if (pump->what != 'I')
                 tell('M', pump->what == 'O' ? "closed stdout" : "closed stderr", 13);
-            end_pump(pump); /* its reader has left */
+            end_pump(pump); /* its reader has closed it */
         } else if (pump->have) {
             if (to)
                 push(pump);
@@ -257,13 +258,13 @@ static int turn(struct pump *pumps, int count) {
             end_pump(pump);
         }
         if (is_open(pump) && pump->have && !to)
-            push(pump); /* as a rule there is room */
+            push(pump); /* usually there is room */
     }
     return open;
 }
 
-/* What is in the pipes when the program has ended is passed on before we end. Afterwards it is the
- * program's own children that still write there: somebody stays for them, and we need not. */
+/* Forward what is in the pipes when the program has ended. Later output comes from children of the program:
+ * `fork_forwarder` forwards that. */
 static void drain(struct pump *pumps, int count, pid_t pid) {
     int code = 0, gone = 1;
     for (int at = 0; at < count; at++) {
@@ -288,7 +289,8 @@ static void drain(struct pump *pumps, int count, pid_t pid) {
     }
 }
 
-static void leave_somebody(struct pump *pumps, int count) {
+/* Fork a process that forwards the output of children that outlive the program. */
+static void fork_forwarder(struct pump *pumps, int count) {
     int open = 0;
     for (int at = 0; at < count; at++)
         open += is_open(&pumps[at]);
@@ -318,7 +320,7 @@ int run_real(const char *real, char **argv, const char *parent, const char *lane
     post_witness();
     pid_t pid = start(real, argv, theirs, parent, lane, changes);
     if (pid < 0)
-        become(real, argv); /* no room for a second process: then for one */
+        become(real, argv); /* a second process cannot be started */
     signal(SIGPIPE, SIG_IGN);
     int kept[] = {signals, bell, witness};
     close_others(pumps, count, kept, 3);
@@ -328,7 +330,7 @@ int run_real(const char *real, char **argv, const char *parent, const char *lane
     }
     drain(pumps, count, pid);
     tell('X', text, (size_t)snprintf(text, sizeof text, "%d", code));
-    leave_somebody(pumps, count);
+    fork_forwarder(pumps, count);
     await_answer();
     return code;
 }

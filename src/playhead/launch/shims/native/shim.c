@@ -1,7 +1,7 @@
-/* Stands for a program: see shim.h. Knows who we are, and whether the program goes onto the tape.
+/* Takes the place of a program: see shim.h. Knows which program, and whether it is recorded.
  *
- * Recording fails open: without a clerk we become the real program, as if we had never been there.
- * A replay fails closed: without a clerk nothing runs.
+ * Recording fails open: without a sidecar the shim becomes the real program.
+ * A replay fails closed: without a sidecar nothing runs.
  */
 #define _GNU_SOURCE
 #include "shim.h"
@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Filled in by whoever puts a copy of this file on PATH. Not static and not const: a compiler must
- * not believe that it knows what stands here. */
+/* Written into each copy of this file (see programs.py). Not static and not const, so that a compiler cannot
+ * assume its contents. */
 char playhead_settings[16384] = "PLAYHEAD-SHIM-SETTINGS:";
 
 struct settings settings;
 
-/* How we came into our place, and of a program that was executed: the path by which it can be executed again. */
+/* How this shim was started; and for a program that the tracer redirected, the path that executes it again. */
 static const char *how = "path";
 static const char *executed = NULL;
 
@@ -69,9 +69,9 @@ static const char *find_real(void) {
     return found ? found : found_on(settings.path);
 }
 
-/* Whether whoever started us has put this on the tape already: a Python of the run that is hooked
- * names the call in its child's environment, after its own pid. The first event of a process is no
- * call: that is what children inherit that nobody has seen start. */
+/* Return whether the parent has recorded this call already: a hooked Python puts the call's number, after its
+ * own pid, into the environment of its child. A number of 0 is not a call: it is inherited by children that no
+ * hook has seen. */
 static int is_taped_already(void) {
     const char *parent = getenv("PLAYHEAD_PARENT");
     const char *seq = parent ? strrchr(parent, ':') : NULL;
@@ -80,8 +80,8 @@ static int is_taped_already(void) {
     return seq && atol(parent) == (long)getppid() && atol(seq + 1) > 0;
 }
 
-/* Whether we stand where the stand-ins of a hooked Python's taped processes are taken from: see
- * boundaries/process_player.py. They have no environment at all, and nothing to say but how to end. */
+/* Return whether this process is a stand-in that a hooked Python has started for a taped process: see
+ * hooks/process/player.py. Stand-ins have an empty environment, and only an exit code or a signal. */
 static int is_stand_in(int argc, char **argv) {
     if (*environ || (!*settings.real && !executed))
         return 0;
@@ -98,7 +98,8 @@ static int is_script(const char *path) {
     return got == 2 && first[0] == '#' && first[1] == '!';
 }
 
-/* Of a script's path: its name alone, if PATH leads there. The kernel has dropped the word that it was called by. */
+/* Return the name of a script if PATH leads to it, else its path: the kernel does not keep the name by which a
+ * script was called. */
 static char *called(char *path) {
     char *slash = strrchr(path, '/');
     const char *folder = getenv("PATH");
@@ -112,14 +113,14 @@ static char *called(char *path) {
     return path;
 }
 
-/* The program's own words, after those of the tracer. Of a script the kernel has put its interpreter and the
- * interpreter's option before its path, and will do so again. */
+/* Return the program's own arguments, without those of the tracer. For a script the kernel has inserted the
+ * interpreter and its option before the path, and will insert them again. */
 static char **followed(char **argv) {
     const char *file = argv[2], *path = argv[3];
     static char *none[] = {"", NULL};
     how = argv[1];
     argv = argv[4] ? argv + 4 : none;
-    /* Not a path that means something else now that this file is executed. */
+    /* Not a path that has another meaning since this file was executed. */
     int is_path = *path && strncmp(path, "/proc/", 6) && strncmp(path, "/dev/fd/", 8);
     executed = is_path ? path : file;
     if (is_path && is_script(path))
@@ -134,7 +135,7 @@ static char **followed(char **argv) {
     return argv;
 }
 
-/* Tell the tracer, if there is one: only a tracer sees a signal that is ignored. */
+/* Notify the tracer, if there is one: only a tracer sees a signal that is ignored. */
 static void tell_tracer(int what) {
     struct sigaction ignored = {.sa_handler = SIG_IGN}, was;
     if (!executed || sigaction(SIGTRAP, &ignored, &was) < 0)
@@ -151,7 +152,7 @@ static void become_it(const char *real, char **argv) {
     become(real, argv);
 }
 
-/* The texts of a frame from `at` on, and NULL. */
+/* Return the texts of a frame from `at` on, terminated by NULL. */
 static char **texts(char *at, const char *end) {
     int count = 0;
     char **made;
@@ -163,7 +164,7 @@ static char **texts(char *at, const char *end) {
     return made;
 }
 
-/* An agent: its words, and the variables that lead it through the proxy. */
+/* Become an agent, with the arguments and the variables that route it through the proxy. */
 static void become_agent(const char *real, char **argv, char *text, const char *end) {
     int count = atoi(text), at = 0;
     char *words = text + strlen(text) + 1, **all = texts(words, end);
@@ -185,7 +186,7 @@ int main(int argc, char **argv) {
     if (argc == 2 && !strcmp(argv[0], FOLLOW))
         return can_follow() ? 0 : 1;
     if (!read_settings())
-        return argc == 1 ? 0 : REFUSED; /* nobody's copy: run once to see whether it can be run */
+        return argc == 1 ? 0 : REFUSED; /* a copy without settings: run once to check that it can be executed */
     if (!strcmp(argv[0], FOLLOW) && argc == 4)
         return follow(atoi(argv[1]), atoi(argv[2]), atoi(argv[3]));
     int is_replay = !strcmp(settings.mode, "replay");

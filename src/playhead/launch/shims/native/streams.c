@@ -1,8 +1,8 @@
-/* What stdin, stdout and stderr are, and how bytes get from one side to the other.
+/* Examines stdin, stdout and stderr, and forwards bytes.
  *
- * Knows descriptors; not processes. Only pipes, sockets and terminals that the command has made (see terminals.c)
- * have us in between. The user's terminal, a file and /dev/null are the program's own, as they are; and so is a stdin that the caller reads from, too:
- * whatever we took out of it, the caller would miss.
+ * Knows descriptors; does not know processes. Forwards pipes, sockets and terminals that the command has opened (see
+ * terminals.c). The program gets the user's terminal, files and /dev/null directly. It also gets a stdin directly
+ * that the caller reads from: the caller would miss the bytes that the shim took.
  */
 #define _GNU_SOURCE
 #include "shim.h"
@@ -56,7 +56,7 @@ void look_at_streams(void) {
     struct stat stats[3];
     for (int fd = 0; fd < 3; fd++) {
         if (fstat(fd, &stats[fd]) < 0) {
-            /* Held, or something of ours would get its number. */
+            /* Occupied, so that no file of the shim gets this number. */
             was_closed[fd] = open("/dev/null", O_RDWR | O_CLOEXEC) == fd;
             kinds[fd] = fd == 0 && is_callers(NULL) ? "inherited" : "closed";
         } else
@@ -66,22 +66,22 @@ void look_at_streams(void) {
         is_made[fd] = !strcmp(kinds[fd], "tty") && is_made_terminal(fd);
     is_one_terminal = is_made[1] && is_made[2] && is_same(&stats[1], &stats[2]);
     if (is_one_terminal)
-        is_made[2] = 0; /* what is shown there comes through stdout */
+        is_made[2] = 0; /* its output comes through stdout */
     int in = !strcmp(kinds[0], "pipe");
     int told = !strcmp(kinds[1], "pipe") || !strcmp(kinds[1], "file");
     if (told && !strcmp(kinds[1], kinds[2]) && is_same(&stats[1], &stats[2]))
-        kinds[2] = "stdout"; /* two pipes into one could change the order of what is written */
+        kinds[2] = "stdout"; /* two pipes into one could change the order of the output */
     for (int fd = 1; fd < 3; fd++)
         if (in && !strcmp(kinds[fd], "pipe") && is_same(&stats[0], &stats[fd]))
-            kinds[0] = kinds[fd] = "device"; /* one socket for both ways: a conversation of theirs */
+            kinds[0] = kinds[fd] = "device"; /* one socket for both directions */
 }
 
-/* The two ends of what stands in for a pipe or a socket: for the one who reads, for the one who writes. */
+/* Create a replacement for a pipe, a socket or a terminal: the reading end and the writing end. */
 static int joined(int like, int ends[2]) {
     struct stat stat;
     if (is_made[like])
         return join_terminal(like, ends);
-    if (!fstat(like, &stat) && S_ISSOCK(stat.st_mode)) /* bash asks, and reads other files then */
+    if (!fstat(like, &stat) && S_ISSOCK(stat.st_mode)) /* bash checks for a socket, and then reads other start-up files */
         return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
     return pipe2(ends, O_CLOEXEC);
 }
@@ -91,7 +91,7 @@ static int is_socket(int fd) {
     return !fstat(fd, &stat) && S_ISSOCK(stat.st_mode);
 }
 
-/* A descriptor of our own for the same pipe, so that not blocking is our affair alone. */
+/* Return a descriptor of our own for the same pipe: O_NONBLOCK on the shared one would affect other processes. */
 static int unblocked(int fd, int flags) {
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -117,7 +117,7 @@ int open_pumps(struct pump pumps[3], int theirs[3]) {
         pump->from = fd ? ends[0] : unblocked(0, O_RDONLY);
         pump->to = fd ? unblocked(fd, O_WRONLY) : ends[1];
         pump->is_socket = is_socket(pump->to);
-        /* Ours alone: nobody else sees that it does not block. */
+        /* Not shared with another process, so O_NONBLOCK affects none. */
         int own = fd ? ends[0] : ends[1];
         fcntl(own, F_SETFL, fcntl(own, F_GETFL) | O_NONBLOCK);
     }
@@ -126,7 +126,7 @@ int open_pumps(struct pump pumps[3], int theirs[3]) {
     return count;
 }
 
-/* The user has changed the size of the window; the program's terminals follow. */
+/* Copy the new window size to the program's terminals. */
 void resize(const struct pump *pumps, int count) {
     for (int at = 0; at < count; at++)
         if (is_open(&pumps[at]) && is_made[pumps[at].standard])
@@ -135,7 +135,7 @@ void resize(const struct pump *pumps, int count) {
 
 int is_open(const struct pump *pump) { return pump->from >= 0; }
 
-/* Both sides are let go, so that whoever is at their other ends hears of it. */
+/* Close both sides, so that the processes at their other ends notice. */
 void end_pump(struct pump *pump) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (pump->from > 2)
@@ -164,15 +164,14 @@ int pull(struct pump *pump) {
     return 1;
 }
 
-/* As much as there is room for. What has been passed on is told at once: whatever the reader does
- * about it comes later. */
+/* Write as much as fits, and report it at once, before any reaction of the reader. */
 void push(struct pump *pump) {
     size_t left = pump->have - pump->done;
     const char *data = pump->data + pump->done;
     ssize_t sent;
     if (pump->is_socket)
         sent = send(pump->to, data, left, MSG_DONTWAIT | MSG_NOSIGNAL);
-    else /* where it may block: no more than is sure to find room */
+    else /* if it may block: no more than certainly fits */
         sent = write(pump->to, data, pump->to > 2 || left < 4096 ? left : 4096);
     if (sent < 0) {
         if (errno != EAGAIN && errno != EINTR) {
@@ -198,7 +197,7 @@ static int is_kept(int fd, const struct pump *pumps, int count, const int *kept,
     return fd == line;
 }
 
-/* What the program has inherited is its own: where it closes something, nobody else must hold it. */
+/* Close the inherited descriptors: if the program closes one of them, no other process may keep it open. */
 void close_others(const struct pump *pumps, int count, const int *kept, int kept_count) {
     int from = 3, highest = 2;
     for (int at = 0; at < count; at++) {

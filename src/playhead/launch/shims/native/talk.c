@@ -1,7 +1,7 @@
-/* The line to the clerk. Knows the socket and the frames; not what they mean.
+/* The connection to the sidecar. Knows the socket and the frames; does not know their meaning.
  *
- * Whatever is wrong with the line, nobody waits for it long, and it is never spoken of again: the
- * program that we stand for matters, the recording does not.
+ * After an error the connection is closed without a message: the program matters more than its recording. Waits
+ * are short for the same reason.
  */
 #define _GNU_SOURCE
 #include "shim.h"
@@ -29,7 +29,7 @@ int call_up(void) {
     line = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (line < 0)
         return -1;
-    /* Of connecting as well, where the clerk has too many callers to take another. */
+    /* Limits `connect` as well, if the sidecar's backlog is full. */
     setsockopt(line, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (connect(line, (struct sockaddr *)&address, sizeof address) < 0)
         hang_up();
@@ -42,7 +42,7 @@ void hang_up(void) {
     line = -1;
 }
 
-/* Bytes, and with the first of them descriptors. */
+/* Send bytes, and descriptors with the first of them. */
 static void say(struct iovec *parts, int count, const int *fds, int fd_count) {
     char room[CMSG_SPACE(3 * sizeof(int))];
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)count};
@@ -106,8 +106,8 @@ static void add(struct text *text, const char *word) {
     text->size += size;
 }
 
-/* Which of our own descriptors the clerk needs: files, to read them; in a replay all but the user's terminal,
- * because there it is the clerk who reads and writes. */
+/* Choose the descriptors that the sidecar needs: files, to read them; in a replay all but the user's terminal,
+ * because there the sidecar reads and writes. */
 static int to_pass(int fds[3], char names[4]) {
     int count = 0;
     for (int fd = 0; fd < 3; fd++) {
@@ -173,7 +173,7 @@ static int hear_bytes(void *room, size_t size, int *fd) {
     return 0;
 }
 
-/* Until the clerk has noted our end: what the caller does next happened after it, on the tape as well. */
+/* Wait until the sidecar has recorded the end, so that the caller's next action is later on the tape. */
 void await_answer(void) {
     char what, *text;
     size_t size;
@@ -182,7 +182,7 @@ void await_answer(void) {
         hear(&what, &text, &size, &fd, PATIENCE_S * 1000);
 }
 
-/* The clerk's next frame; -1: there is none, and there will be none. `text` ends with a NUL. */
+/* Receive the next frame of the sidecar. -1: the connection has ended. `text` ends with a NUL. */
 int hear(char *what, char **text, size_t *size, int *fd, int patience_ms) {
     unsigned char head[5];
     struct pollfd waiting = {.fd = line, .events = POLLIN};

@@ -1,8 +1,8 @@
-/* Terminals that the command has made for its programs, as Codex, Qwen Code and `script` do.
+/* Pseudo-terminals that the command opens for its programs, as Codex, Qwen Code and `script` do.
  *
- * The output of a program at such a terminal reaches only the command, so it is recorded. In between stands a second
- * terminal, for stdout and stderr alone: stdin, the session and job control stay those of the first one. The terminal
- * at which the run itself was started belongs to its user, who may be typing: there we do nothing.
+ * The output of a program on such a terminal reaches only the command, so it is recorded. The shim inserts a second
+ * terminal for stdout and stderr; stdin, the session and job control stay with the first one. The terminal on which
+ * the run itself was started belongs to its user, who may be typing: the shim leaves it alone.
  */
 #define _GNU_SOURCE
 #include "shim.h"
@@ -17,7 +17,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* The terminal of the launcher, as /proc numbers it: 0 for none, -1 if that cannot be read. */
+/* Return the number of the launcher's terminal in /proc: 0 for none, -1 if it cannot be read. */
 static long launcher_terminal(void) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%s/stat", settings.launcher);
