@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 from tests.browser.conftest import HERE, Server
+from tests.browser.late import Held
 from tests.browser.porter import SERVER
 
 from playhead.tape.manifest import read_manifest
@@ -184,6 +185,16 @@ def test_the_slider_follows_the_playhead_and_moves_it(porter):
     expect(page.locator(".tree .row.selected")).to_contain_text("bash")
     page.keyboard.press("d")
     expect(slider).to_have_value("3")
+
+
+def test_a_diff_that_arrives_late_does_not_replace_what_is_shown_since(porter):
+    page = porter()[1]
+    versions = re.compile("/files/[^/]+$")
+    late = Held(page, versions.pattern, most=2).during(lambda: page.keyboard.press("End"))
+    page.keyboard.press("Home")
+    expect(page.locator(".file-body")).to_contain_text("Nothing has changed yet")
+    late.release()
+    expect(page.locator(".file-body")).to_contain_text("Nothing has changed yet")
 
 
 def test_a_step_has_a_tab_with_its_diffs(tab, site, runs):

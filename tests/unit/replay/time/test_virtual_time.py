@@ -89,9 +89,11 @@ def test_sleepers_do_not_take_their_own_looking_around_for_somebody_at_work(time
     stranger = threading.Thread(target=os.read, args=(hears, 1))
     stranger.start()
     children = [subprocess.Popen(["cat"], stdin=subprocess.PIPE) for _ in range(5)]
-    sleepers = [threading.Thread(target=time.sleep, args=(15 + n,)) for n in range(3)]
+    sleepers = [threading.Thread(target=time.sleep, args=(15 + n,)) for n in range(2)]
     for sleeper in sleepers:
         sleeper.start()
+    # The main thread sleeps as well: `join` is not hooked here, so it would be one more stranger to watch.
+    time.sleep(17)
     for sleeper in sleepers:
         sleeper.join()
     for child in children:

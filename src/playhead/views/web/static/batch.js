@@ -3,6 +3,7 @@
 import { rooted } from "./address.js";
 import { fill, h } from "./dom.js";
 import { count, duration, money } from "./format.js";
+import { Latest } from "./latest.js";
 
 const SIGNS = { passed: "✓", diverged: "≠", broken: "✗", unusable: "!", error: "!" };
 
@@ -32,13 +33,17 @@ export class BatchPage {
 
   // Results are a file of the person's own; the browser reads it, nothing is sent.
   #ask(problem) {
+    const reading = new Latest();
     const file = h("input", {
       type: "file",
       accept: ".json,application/json",
       "aria-label": "Results of a batch",
       onchange: async () => {
+        const isLatest = reading.begin();
         try {
-          const told = JSON.parse(await file.files[0].text());
+          const text = await file.files[0].text();
+          if (!isLatest()) return;
+          const told = JSON.parse(text);
           if (!Array.isArray(told.cases)) throw new Error("it has no cases");
           fill(this.node, this.#results(told));
         } catch (error) {

@@ -11,15 +11,9 @@ export class Comments {
     this.list = h("div", {});
     // Closed if there are none: the page is for the run.
     this.node = h("details", { class: "comments", hidden: true }, this.title, this.list);
-    if (!source.embedded) this.#load();
-  }
-
-  async #load() {
-    try {
-      this.#show(await this.source.comments(this.id));
-    } catch {
-      // The run is shown all the same: an older server has no comments.
-    }
+    this.form = this.#form();
+    // An older server has no comments: the run is shown all the same.
+    this.done = source.embedded ? null : this.source.comments(this.id).then((told) => this.#show(told), () => {});
   }
 
   #show(told) {
@@ -30,7 +24,7 @@ export class Comments {
     fill(
       this.list,
       told.comments.map((one) => this.#one(one, told.may_remove_all || (told.may_comment && one.by === told.me))),
-      told.may_comment ? this.#form() : null,
+      told.may_comment ? this.form : null,
     );
   }
 
@@ -60,7 +54,7 @@ export class Comments {
       {
         onsubmit: (event) => {
           event.preventDefault();
-          if (text.value.trim()) this.#try(() => this.source.comment(this.id, text.value));
+          this.#send(text);
         },
       },
       text,
@@ -68,12 +62,27 @@ export class Comments {
     );
   }
 
-  async #try(work) {
-    try {
-      this.#show(await work());
-    } catch (error) {
-      this.list.querySelector(".bad")?.remove();
-      this.list.append(h("p", { class: "bad", role: "alert" }, error.message));
-    }
+  // The field is emptied at once, so that a person can write on; a comment that was refused comes back.
+  async #send(text) {
+    const { value } = text;
+    if (!value.trim()) return;
+    text.value = "";
+    const isDone = await this.#try(() => this.source.comment(this.id, value));
+    if (!isDone) text.value = [value, text.value].filter(Boolean).join("\n");
+  }
+
+  // One after the other: every answer has all comments, so the last one must be the newest.
+  #try(work) {
+    this.done = this.done.then(async () => {
+      try {
+        this.#show(await work());
+        return true;
+      } catch (error) {
+        this.list.querySelector(".bad")?.remove();
+        this.list.append(h("p", { class: "bad", role: "alert" }, error.message));
+        return false;
+      }
+    });
+    return this.done;
   }
 }

@@ -7,6 +7,7 @@ import { diffView } from "./diff.js";
 import { stepFiles } from "./files.js";
 import { failureBox, promptText, rendered } from "./rendered.js";
 import { forms } from "./copying.js";
+import { Latest } from "./latest.js";
 import { markdown } from "./markdown.js";
 import { streamView } from "./stream.js";
 
@@ -20,6 +21,7 @@ export class Detail {
     this.tab = "rendered";
     this.row = -1;
     this.wanted = null;
+    this.drawing = new Latest();
     this.node = h("section", { class: "detail", "aria-label": "Details" });
     this.empty();
   }
@@ -46,21 +48,23 @@ export class Detail {
     // A step that is over stays as it is drawn while its run grows.
     const isSame = ref === this.wanted && !this.wasOpen;
     Object.assign(this, { wanted: ref, wasOpen: model.inFlight(main) || model.partial !== null });
+    // The run may grow until the answer is there: then the item is drawn with the newer model.
+    this.place = { model, row: main };
     if (isSame) {
-      if (this.item?.ref === ref) Object.assign(this, { model, row: main });
+      if (this.item?.ref === ref) Object.assign(this, this.place);
       return;
     }
-    const asked = (this.asked = {});
+    const isLatest = this.drawing.begin();
     try {
       // Items of a partly loaded run have no price yet.
       const stamp = this.wasOpen ? String(model.totals.events) : "";
       const item = await this.source.detail(model.run.id, ref, main, stamp);
-      if (this.asked !== asked) return;
+      if (!isLatest()) return;
       if (item === null) throw new Error("this file does not contain it.");
-      Object.assign(this, { model, item, row: main, partial: false });
+      Object.assign(this, this.place, { item, partial: false });
       this.#draw();
     } catch (error) {
-      if (this.asked === asked)
+      if (isLatest())
         fill(
           this.node,
           h(

@@ -5,6 +5,7 @@ import { button, fill, h, icon } from "./dom.js";
 import { count, plural, position } from "./format.js";
 import { fileDiff, wholeFile } from "./filediff.js";
 import { FileModel, treeRows } from "./filemodel.js";
+import { Latest } from "./latest.js";
 import { VirtualList } from "./list.js";
 
 const ROW = 28;
@@ -32,6 +33,8 @@ export class FilesView {
     this.position = 0;
     this.chosen = null;
     this.view = "step";
+    this.drawing = new Latest();
+    Object.assign(this, { loads: 0, loaded: 0 });
     this.shut = new Set();
     this.rows = [];
     this.list = new VirtualList({ height: ROW, draw: (at) => this.#row(at), role: "tree", label: "Changed files" });
@@ -80,10 +83,15 @@ export class FilesView {
     );
   }
 
-  // Loads the changes of a run, and again while it grows.
+  // Loads the changes of a run, and again while it grows. An answer is older than the screen only if a later one
+  // is on it: the first answer must be shown even if the run has grown since it was asked for.
   async load(run) {
     this.run = run;
-    this.model = new FileModel(await this.source.files(this.id, String(run.totals.events)));
+    const turn = ++this.loads;
+    const told = await this.source.files(this.id, String(run.totals.events));
+    if (turn < this.loaded) return;
+    this.loaded = turn;
+    this.model = new FileModel(told);
     this.slider.max = String(this.model.last);
     const { steps } = this.model;
     const shown = steps.length > MOST_TICKS ? [] : [...steps.keys()];
@@ -355,15 +363,16 @@ export class FilesView {
     const file = this.shown.find((one) => one.key === this.chosen);
     this.#choices();
     if (!file) {
+      this.drawing.cancel();
       fill(this.head, "");
       fill(this.body, h("p", { class: "quiet file-note" }, this.#nothing()));
       return;
     }
     const { before, after } = this.#versions(file);
     fill(this.head, this.#fileHead(file, before, after), this.choice);
-    const asked = (this.asked = {});
+    const isLatest = this.drawing.begin();
     const drawn = await drawVersions(this.source, this.id, file.path, before, after, this.view === "whole");
-    if (this.asked !== asked) return;
+    if (!isLatest()) return;
     fill(this.body, drawn);
     this.node.dataset.shown = `${this.position} ${file.path}`;
   }

@@ -33,7 +33,7 @@ export class Follower {
   // Never more than a fifth of the time is spent on asking and drawing.
   async #refresh() {
     this.isAsked = true;
-    if (this.isBusy) return;
+    if (this.isBusy || this.isStopped) return;
     Object.assign(this, { isBusy: true, isAsked: false });
     const began = performance.now();
     try {
@@ -42,6 +42,7 @@ export class Follower {
         this.isAsked = true;
       }
     } catch (error) {
+      if (this.isStopped) return;
       announce(`The run cannot be followed: ${error.message}`);
     }
     this.wait = setTimeout(
@@ -58,6 +59,7 @@ export class Follower {
   }
 
   stop() {
+    this.isStopped = true;
     clearTimeout(this.wait);
     this.hangUp();
   }

@@ -72,6 +72,8 @@ export class RunPage {
   async open() {
     fill(this.node, h("p", { class: "loading", role: "status" }, "Reading the tape…"));
     const { model, partial } = await this.source.run(this.id, FIRST);
+    // Another page has the title and the address by now.
+    if (this.isOver) return;
     this.model = new RunModel(model, partial);
     document.title = `${this.model.run.name || this.model.run.id} · Playhead`;
     this.#frame();
@@ -129,7 +131,7 @@ export class RunPage {
   // An address may name the Files view, one of its changes and a file.
   #restore() {
     const { wanted } = this;
-    if (wanted.get("view") !== "files" || !this.files.model || this.isTouched) return;
+    if (wanted.get("view") !== "files" || !this.files.model || this.isTouched || this.isOver) return;
     this.files.restore({ change: wanted.get("change"), file: wanted.get("file") });
     this.#show("files");
   }
@@ -220,7 +222,7 @@ export class RunPage {
       type: "search",
       placeholder: "Search in this run",
       "aria-label": "Search in this run",
-      oninput: () => this.#search(false),
+      oninput: () => this.#search(),
       onkeydown: (event) => this.#searchKey(event),
     });
     this.hits = h("span", { class: "hits quiet", role: "status" });
@@ -398,32 +400,35 @@ export class RunPage {
     this.#filters();
   }
 
-  // Searches the rows at once; with Enter, or after a short delay, the whole tape.
+  // Searches the rows at once and, after a short delay, the whole tape. While the run grows this is called for the
+  // same text again and again: hits in texts stay, and a search that is due is not put off.
   #search() {
-    clearTimeout(this.later);
     const text = this.search.value;
-    if (!text.trim()) {
-      this.found = null;
-      this.#narrow();
-      return;
+    if (this.inTexts?.text !== text) {
+      clearTimeout(this.later);
+      this.later = null;
+      this.inTexts = { text, refs: [] };
     }
-    const found = new Set(this.model.find(text));
-    this.found = found;
-    this.#narrow();
-    this.later = setTimeout(() => this.#searchAll(text, found), 350);
+    this.#find();
+    if (text.trim().length > 1) this.later ??= setTimeout(() => this.#searchAll(text), 350);
   }
 
-  async #searchAll(text, found) {
-    if (text.trim().length < 2) return;
+  async #searchAll(text) {
+    this.later = null;
     try {
-      for (const ref of await this.source.find(this.id, text)) {
-        const row = this.model.row(ref);
-        if (row >= 0) found.add(row);
-      }
+      const refs = await this.source.find(this.id, text);
+      if (this.inTexts.text !== text) return;
+      this.inTexts.refs = refs;
+      this.#find();
     } catch {
-      announce("Only titles were searched: the texts are not available.");
+      if (this.inTexts.text === text) announce("Only titles were searched: the texts are not available.");
     }
-    if (this.search.value !== text) return;
+  }
+
+  #find() {
+    const { text, refs } = this.inTexts;
+    const inTexts = refs.map((ref) => this.model.row(ref)).filter((row) => row >= 0);
+    this.found = text.trim() ? new Set([...this.model.find(text), ...inTexts]) : null;
     this.#narrow();
   }
 
@@ -465,7 +470,8 @@ export class RunPage {
   }
 
   async #grow() {
-    this.#redraw(await this.source.run(this.id));
+    const told = await this.source.run(this.id);
+    if (!this.isOver) this.#redraw(told);
     return this.model;
   }
 
@@ -529,8 +535,9 @@ export class RunPage {
     return true;
   }
 
-  // The address names another step of the same run.
+  // The address names another step of the same run, which may not be loaded yet.
   goto(ref) {
+    this.ref = ref;
     const row = ref ? (this.model?.rowAt(ref) ?? -1) : -1;
     if (row >= 0 && row !== this.tree.selected) this.choose(row, { scroll: "middle", address: false });
   }

@@ -4,6 +4,7 @@ import { rooted } from "./address.js";
 import { compareAddress } from "./compare.js";
 import { button, fill, h, icon } from "./dom.js";
 import { age, count, day, duration, money, plural, short } from "./format.js";
+import { Latest } from "./latest.js";
 import { sparkline } from "./sparkline.js";
 import { statusBadge } from "./status.js";
 
@@ -33,6 +34,8 @@ export class RunsPage {
     this.source = source;
     this.runs = [];
     this.at = -1;
+    this.listing = new Latest();
+    this.summing = new Latest();
     this.chosen = new Set();
     // Indexing progress of the server, for the list and for the totals: [done, of] or null.
     this.backlogs = { list: null, sums: null };
@@ -65,7 +68,7 @@ export class RunsPage {
         class: "run-filters",
         role: "search",
         onsubmit: (event) => event.preventDefault(),
-        oninput: () => this.#later(),
+        oninput: () => this.#filtered(),
       },
       h(
         "label",
@@ -140,7 +143,8 @@ export class RunsPage {
       this.more,
     );
     await this.#load(false);
-    this.stop = this.source.followRuns(() => this.#later(true));
+    if (this.isOver) return;
+    this.stop = this.source.followRuns(() => this.#later());
     this.node.dataset.ready = "true";
   }
 
@@ -161,33 +165,58 @@ export class RunsPage {
     return filters;
   }
 
-  #later(isLive = false, wait = isLive ? 300 : 200) {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.#load(false, isLive), wait);
+  // Answers to the filters before are not drawn any more, and their list has no next page.
+  #filtered() {
+    this.listing.cancel();
+    this.summing.cancel();
+    this.more.hidden = true;
+    clearTimeout(this.typed);
+    this.typed = setTimeout(() => this.#load(false), 200);
   }
 
+  // The list has changed on the server.
+  #later(wait = 300) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.#load(false, true), wait);
+  }
+
+  // A change of the list is loaded after the request that is under way: it must not discard the filter or the page
+  // that a person has asked for, and a slow server must not be asked faster than it answers.
   async #load(isMore, isLive = false) {
-    const asked = (this.asked = {});
+    if (isLive && this.isLoading) {
+      this.isChanged = true;
+      return;
+    }
+    const isLatest = this.listing.begin();
+    this.isChanged ||= isMore && this.isLoading;
+    this.isLoading = true;
     const query = this.#query();
     // Pages that were opened with "more" stay open when the list changes.
     if (isLive) query.limit = Math.min(500, Math.max(PAGE, this.runs.length));
     if (isMore && this.next) query.cursor = this.next;
     try {
       const found = await this.source.runs(query);
-      if (this.asked !== asked) return;
-      const chosen = this.runs[this.at]?.id;
-      this.runs = isMore ? [...this.runs, ...found.runs] : found.runs;
-      this.next = found.next;
-      this.at = this.runs.findIndex((one) => one.id === chosen);
-      fill(this.total, (found.has_more ? "more than " : "") + plural(found.total ?? this.runs.length, "run"));
-      this.more.hidden = !found.next;
-      this.#behind("list", found.indexing);
-      this.#rows();
-      if (found.indexing) this.#later(true, AGAIN);
-      else if (!isMore) this.#figures();
+      if (isLatest()) this.#found(found, isMore);
     } catch (error) {
-      fill(this.total, h("span", { class: "bad" }, error.message));
+      if (isLatest()) fill(this.total, h("span", { class: "bad" }, error.message));
     }
+    if (!isLatest()) return;
+    this.isLoading = false;
+    if (this.isChanged) this.#later();
+    this.isChanged = false;
+  }
+
+  #found(found, isMore) {
+    const chosen = this.runs[this.at]?.id;
+    this.runs = isMore ? [...this.runs, ...found.runs] : found.runs;
+    this.next = found.next;
+    this.at = this.runs.findIndex((one) => one.id === chosen);
+    fill(this.total, (found.has_more ? "more than " : "") + plural(found.total ?? this.runs.length, "run"));
+    this.more.hidden = !found.next;
+    this.#behind("list", found.indexing);
+    this.#rows();
+    if (found.indexing) this.#later(AGAIN);
+    else if (!isMore) this.#figures();
   }
 
   // While the server is indexing, the list is incomplete: say so, and load the rest later.
@@ -321,16 +350,19 @@ export class RunsPage {
   async #figures() {
     let rows;
     clearTimeout(this.sumsTimer);
+    const isLatest = this.summing.begin();
     try {
       const told = await this.source.stats("day", this.#filters());
+      if (!isLatest()) return;
       this.#behind("sums", told.indexing);
-      if (told.indexing && !this.isOver) this.sumsTimer = setTimeout(() => this.#figures(), 2 * AGAIN);
+      if (told.indexing) this.sumsTimer = setTimeout(() => this.#figures(), 2 * AGAIN);
       rows = told.rows.map((row) => ({
         ...row,
         key: String(row.key),
         failures: row.failed_runs,
       }));
     } catch {
+      if (!isLatest()) return;
       rows = this.#sums();
     }
     rows = rows.sort((a, b) => (a.key < b.key ? -1 : 1)).slice(-30);
@@ -409,8 +441,9 @@ export class RunsPage {
 
   end() {
     this.isOver = true;
-    clearTimeout(this.timer);
-    clearTimeout(this.sumsTimer);
+    this.listing.cancel();
+    this.summing.cancel();
+    for (const timer of [this.typed, this.timer, this.sumsTimer]) clearTimeout(timer);
     this.stop?.();
   }
 }
