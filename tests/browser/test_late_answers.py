@@ -120,12 +120,11 @@ def test_a_comment_that_is_being_written_survives_the_answer_to_the_one_before(t
     page.locator(".comments summary").click()
     field = page.get_by_role("textbox", name="Comment")
     field.fill("one")
-    waiting: list = []
     page.unroute(re.compile("/comments$"))
-    page.route(re.compile("/comments$"), lambda route: waiting.append(route))
-    with page.expect_request(re.compile("/comments$")):
-        page.get_by_role("button", name="Comment", exact=True).click()
+    post = Held(page, "/comments$").during(
+        page.get_by_role("button", name="Comment", exact=True).click
+    )
     field.fill("two, half writ")
-    serve(waiting[0])
+    serve(post.routes[0])
     expect(page.locator(".comment p")).to_have_text(["one"])
     expect(field).to_have_value("two, half writ")
