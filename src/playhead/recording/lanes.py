@@ -222,11 +222,16 @@ def root_here() -> str:
     return name if is_named else "main"
 
 
-def pack() -> Luggage:
-    """Return a lane for a task, thread or job that is about to be started here, and the inherited variables."""
+def start_thread() -> None:
+    """Note that the program starts a thread or a job."""
     global _has_threads  # noqa: PLW0603  one flag a process
     if not _has_threads and not is_carried():
         _has_threads = True
+
+
+def pack() -> Luggage:
+    """Return a lane for a thread or job that is about to be started here, and the inherited variables."""
+    start_thread()
     return [(current, current.get().child()), *((one, one.get()) for one in carried)]
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-_POOL = "concurrent.futures.thread"
+# Modules whose threads are workers. trio runs each job in the context of the task that waits for it.
+_POOLS = ("concurrent.futures.thread", "trio._core._thread_cache")
 # The attribute of a future that has the lane of its job and the variables that the job inherited.
 _LUGGAGE = "_playhead_luggage"
 # The original method in C: a replay replaces it for the program.
@@ -135,7 +136,8 @@ def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
     def carried(self: threading.Thread) -> None:
         # Pools start a worker when none is idle, which is a race. Counting workers would make the names of
         # lanes a race too, so jobs are counted where they are submitted.
-        if getattr(getattr(self, "_target", None), "__module__", None) == _POOL:
+        if getattr(getattr(self, "_target", None), "__module__", None) in _POOLS:
+            lanes.start_thread()
             return start(self)
         if getattr(self, "_ident", None) is not None:
             return start(self)  # already started: start() raises

@@ -95,8 +95,10 @@ def _maker(name: str, condition: CodeType) -> Callable[[Any], Any]:
         def make(*args: Any, **kwargs: Any) -> Any:
             lock = None
             frame = sys._getframe(2 if is_builtin else 1)
-            if frame.f_code is condition and frame.f_back is not None:
-                frame = frame.f_back  # the caller that makes the condition
+            while frame.f_back is not None and (
+                frame.f_code is condition or _is_generated(frame.f_code)
+            ):
+                frame = frame.f_back  # the caller that makes the condition or the object
             if _is_program(frame.f_code.co_filename) and not lanes.is_carried():
                 if points.active() is not None and _native is not None:
                     lock = getattr(_native, name)()
@@ -130,6 +132,16 @@ def _as_type(name: str, original: type, make: Callable[[], Any]) -> Any:
 def _next_name() -> str:
     lane = lanes.current.get()
     return f"{lane.name}#{lane.count('lock')}"
+
+
+def _is_generated(code: CodeType) -> bool:
+    """Return whether this is the constructor that attrs or `dataclasses` has generated for a class. It has no file, so
+    its caller tells whose class it is: trio makes a lock in such a constructor.
+    """
+    file = code.co_filename
+    return code.co_name == "__init__" and (
+        file == "<string>" or file.startswith("<attrs generated")
+    )
 
 
 def _is_program(file: str) -> bool:

@@ -27,7 +27,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
     def sleep(seconds: float, /) -> None:
         original(seconds)
-        if points.active() is None or lanes.is_carried():
+        # `sleep(0)` waits for nothing: a program may call it in a loop until another thread has done something.
+        if points.active() is None or not seconds or lanes.is_carried():
             return
         # `Popen.wait(timeout)` sleeps between two polls of its child; in a replay it waits for the child instead.
         caller = sys._getframe(2).f_globals.get("__name__")  # frames 0 and 1: this hook, `Builtin`
