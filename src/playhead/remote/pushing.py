@@ -11,11 +11,11 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Lock
 
 from playhead import clock
 from playhead.errors import RemoteError, StoreError, UsageError
@@ -95,8 +95,10 @@ def push(
     if status_of(manifest) == "running":
         raise UsageError(f"{run.name} is still running. Push it when it has ended.")
     before = _look(run)
-    files = list(_files(run, before))
     there = _earlier(remote, run.name)
+    uploads = _Uploads(remote, tell, sum(size for _, size, _ in before.values()))
+    # A new run is sent while the rest of it is still being hashed.
+    files = _files(run, before, uploads.send if there is None else None)
     is_same = there is not None and set(there.files) == {one.file for one in files}
     if there is not None and is_same and _is_complete(there, remote):
         _push_marks(run, remote, force=force)
@@ -109,24 +111,17 @@ def push(
         )
     with tempfile.TemporaryDirectory(prefix="playhead-push-") as scratch:
         packs, contents = _contents(run, home, remote, Path(scratch))
+        uploads.total += sum(one.file.size for one in (*packs, *contents))
         mine = [*files, *packs, *contents]
-        sent, reused = _send(remote, mine, tell)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(uploads.send, mine))
         if _look(run) != before:
             raise StoreError(f"{run.name} was changed while it was pushed. Push it again.")
     _push_marks(run, remote, force=force)
-    commit = Commit(
-        run=run.name,
-        files=tuple(one.file for one in files),
-        packs=tuple(one.file for one in packs),
-        contents=tuple(one.file for one in contents),
-        manifest=json.loads(_shared_manifest(run / MANIFEST)),
-        pushed_at=clock.iso(clock.wall_ns()),
-        pushed_by=f"{user_name()}@{clock.host()}",
-    )
     # The same run with missing objects: this machine may have packed its files in another way.
-    _commit(remote, commit, replace=force or is_same)
+    _commit(remote, _marker(run, files, packs, contents), replace=force or is_same)
     # A prune may have deleted objects that no run needed before this one.
-    if any(remote.facts(blob_key(one.file.sha256)) is None for one in reused):
+    if any(remote.facts(blob_key(one.file.sha256)) is None for one in uploads.reused):
         if not may_retry:
             raise RemoteError(
                 f"{remote.url}: another process deletes objects of {run.name} while it is pushed."
@@ -135,7 +130,21 @@ def push(
         return push(run, remote, force=True, tell=tell, may_retry=False)
     note_upload(home, run.name, RunUpload(state="pushed", remote=remote.url))
     size = sum(one.file.size for one in mine)
-    return Pushed(run=run.name, size=size, sent=sent, is_new=there is None)
+    return Pushed(run=run.name, size=size, sent=uploads.sent, is_new=there is None)
+
+
+def _marker(
+    run: Path, files: Iterable[_Local], packs: Iterable[_Local], contents: Iterable[_Local]
+) -> Commit:
+    return Commit(
+        run=run.name,
+        files=tuple(one.file for one in files),
+        packs=tuple(one.file for one in packs),
+        contents=tuple(one.file for one in contents),
+        manifest=json.loads(_shared_manifest(run / MANIFEST)),
+        pushed_at=clock.iso(clock.wall_ns()),
+        pushed_by=f"{user_name()}@{clock.host()}",
+    )
 
 
 def _earlier(remote: ObjectFolder, run: str) -> Commit | None:
@@ -185,12 +194,22 @@ def _look(run: Path) -> dict[str, tuple[int, int, int]]:
     return found
 
 
-def _files(run: Path, names: dict[str, Any]) -> Iterator[_Local]:
-    for name in sorted(names):
+def _files(
+    run: Path, names: Iterable[str], then: Callable[[_Local], None] | None = None
+) -> list[_Local]:
+    """Return the files of a run with their hashes. `then` gets each of them as soon as it is hashed."""
+
+    def hashed(name: str) -> _Local:
         path = run / name
         source: Path | bytes = _shared_manifest(path) if name == MANIFEST else path
         sha256, size = _hash(source)
-        yield _Local(file=RemoteFile(path=name, sha256=sha256, size=size), source=source)
+        found = _Local(file=RemoteFile(path=name, sha256=sha256, size=size), source=source)
+        if then is not None:
+            then(found)
+        return found
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(hashed, sorted(names)))
 
 
 def _shared_manifest(path: Path) -> bytes:
@@ -244,33 +263,41 @@ def _contents(
     return packs, singles
 
 
-def _send(
-    remote: ObjectFolder, mine: Sequence[_Local], tell: Callable[[int, int], None] | None
-) -> tuple[int, list[_Local]]:
-    """Upload the missing objects. Return the bytes that were sent, and the objects that existed already."""
-    now = clock.wall_ns()
-    unique = list({one.file.sha256: one for one in mine}.values())
-    total, done, sent = sum(one.file.size for one in unique), 0, 0
-    reused: list[_Local] = []
+class _Uploads:
+    """Sends the objects that the shared store lacks, each once. `reused`: the objects that existed already."""
 
-    def upload(one: _Local) -> bool:
-        there = remote.facts(blob_key(one.file.sha256))
+    def __init__(
+        self, remote: ObjectFolder, tell: Callable[[int, int], None] | None, total: int
+    ) -> None:
+        self.total = total
+        self.sent = 0
+        self.reused: list[_Local] = []
+        self._remote = remote
+        self._tell = tell
+        self._done = 0
+        self._seen: set[str] = set()
+        self._lock = Lock()
+        self._now_ns = clock.wall_ns()
+
+    def send(self, one: _Local) -> None:
+        with self._lock:
+            if one.file.sha256 in self._seen:
+                return
+            self._seen.add(one.file.sha256)
+        there = self._remote.facts(blob_key(one.file.sha256))
         is_whole = there is not None and there.size == one.file.size
-        is_fresh = there is not None and abs(now - there.modified_ns) < _FRESH_NS
-        if one.source is None or (is_whole and is_fresh):
-            return False
-        _put(remote, one)
-        return True
-
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for one, is_sent in zip(unique, pool.map(upload, unique), strict=True):
-            done += one.file.size
-            sent += one.file.size if is_sent else 0
-            if not is_sent:
-                reused.append(one)
-            if tell is not None:
-                tell(done, total)
-    return sent, reused
+        is_fresh = there is not None and abs(self._now_ns - there.modified_ns) < _FRESH_NS
+        is_sent = one.source is not None and not (is_whole and is_fresh)
+        if is_sent:
+            _put(self._remote, one)
+        with self._lock:
+            self._done += one.file.size
+            if is_sent:
+                self.sent += one.file.size
+            else:
+                self.reused.append(one)
+            if self._tell is not None:
+                self._tell(self._done, self.total)
 
 
 def _put(remote: ObjectFolder, one: _Local) -> None:
@@ -288,14 +315,14 @@ def _push_marks(run: Path, remote: ObjectFolder, *, force: bool) -> None:
     """
     for _ in range(_MARKS_TRIES):
         raw = remote.get(marks_path(run.name), MARKS_LARGEST)
-        if raw is not None:
-            there = decode_annotations(raw)
+        there = None if raw is None else decode_annotations(raw)
+        if there is not None:
             join_annotations(run, Annotations(comments=there.comments) if force else there)
         try:
             mine = read_regular(run / MARKS, MARKS_LARGEST)
         except OSError:
             return  # none on either side
-        if raw is not None and decode_annotations(mine) == there:
+        if decode_annotations(mine) == there:
             return
         # Then read it again: another person may have pushed at the same time.
         remote.put(marks_path(run.name), mine)
