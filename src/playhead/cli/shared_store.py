@@ -60,11 +60,13 @@ def fetched_run(store: Path | None, asked: str, *, whole: bool = True) -> Path |
     connect_with(Connections().connect)
     with tally("Fetching bytes") as tell:
         return (fetch if whole else open_run)(
-            one_remote_run(remote, asked), remote, home_of(store), _limit(settings), tell
+            one_remote_run(remote, asked), remote, home_of(store), cache_limit(), tell
         )
 
 
-def _limit(settings: config.Settings) -> int:
+def cache_limit() -> int:
+    """The maximum size of the cache, in bytes."""
+    settings = config.load()
     section = settings.sections.get("store", {})
     try:
         return Size().convert(section.get("cache", DEFAULT_BYTES), None, None)

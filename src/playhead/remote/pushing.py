@@ -101,7 +101,7 @@ def push(
     files = _files(run, before, uploads.send if there is None else None)
     is_same = there is not None and set(there.files) == {one.file for one in files}
     if there is not None and is_same and _is_complete(there, remote):
-        _push_marks(run, remote, force=force)
+        push_marks(run, remote, force=force)
         note_upload(home, run.name, RunUpload(state="pushed", remote=remote.url))
         return Pushed(run=run.name, size=there.size, sent=0, is_new=False)
     if there is not None and not is_same and not force:
@@ -117,7 +117,7 @@ def push(
             list(pool.map(uploads.send, mine))
         if _look(run) != before:
             raise StoreError(f"{run.name} was changed while it was pushed. Push it again.")
-    _push_marks(run, remote, force=force)
+    push_marks(run, remote, force=force)
     # The same run with missing objects: this machine may have packed its files in another way.
     _commit(remote, _marker(run, files, packs, contents), replace=force or is_same)
     # A prune may have deleted objects that no run needed before this one.
@@ -309,7 +309,7 @@ def _put(remote: ObjectFolder, one: _Local) -> None:
             remote.put_file(key, file)
 
 
-def _push_marks(run: Path, remote: ObjectFolder, *, force: bool) -> None:
+def push_marks(run: Path, remote: ObjectFolder, *, force: bool = False) -> None:
     """Tags, notes and the keep flag may change after a push: what was set last wins, on both sides. Comments of both
     sides are kept. `force`: this run replaces another one, so only comments are taken from there.
     """

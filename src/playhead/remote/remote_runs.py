@@ -48,6 +48,28 @@ class RemoteRun:
         return self.commit.run
 
 
+def remote_json(one: RemoteRun, url: str, *, is_here: bool) -> dict[str, object]:
+    """One run, for `--json` and the HTTP API."""
+    manifest = one.manifest
+    return {
+        "id": one.id,
+        "name": manifest.name,
+        "status": manifest.status,
+        "started_at": manifest.started_at,
+        "duration_s": manifest.duration_s,
+        "tags": manifest.tags,
+        "keep": manifest.keep,
+        "project": manifest.project,
+        "command": manifest.command,
+        "replay_of": manifest.replay_of,
+        "bytes": one.commit.size,
+        "pushed_at": one.commit.pushed_at,
+        "pushed_by": one.commit.pushed_by,
+        "remote": url,
+        "here": is_here,
+    }
+
+
 def remote_runs(remote: ObjectFolder, home: Path) -> tuple[list[RemoteRun], list[str]]:
     """Return the runs, newest first, and a sentence for each run that cannot be read."""
     objects = {one.path: one for one in remote.list("runs")}

@@ -15,7 +15,7 @@ from playhead.cli.common import print_json
 from playhead.cli.shared_store import shared_store
 from playhead.library.catalogue import Entry, Filter
 from playhead.library.retention import Sized
-from playhead.remote.remote_runs import RemoteRun, remote_runs
+from playhead.remote.remote_runs import RemoteRun, remote_json, remote_runs
 from playhead.tape.annotations import read_annotations
 from playhead.tape.store import run_ids
 from playhead.views.text import words
@@ -30,7 +30,7 @@ def list_remote(home: Path, url: str, wanted: Filter, *, limit: int, as_json: bo
     here = set(run_ids(home))
     rows = [by_id[one.id] for one in islice(entries_of(found, wanted, home), limit or None)]
     if as_json:
-        print_json([_members(one, there.url, is_here=one.id in here) for one in rows])
+        print_json([remote_json(one, there.url, is_here=one.id in here) for one in rows])
     elif not rows:
         click.echo(f"No runs in {there.url}.")
     else:
@@ -77,23 +77,3 @@ def _line(one: RemoteRun, *, is_here: bool) -> str:
     if is_here:
         parts.append("(here)")
     return "  ".join(parts) + "\n"
-
-
-def _members(one: RemoteRun, url: str, *, is_here: bool) -> dict[str, object]:
-    manifest = one.manifest
-    return {
-        "id": one.id,
-        "name": manifest.name,
-        "status": manifest.status,
-        "started_at": manifest.started_at,
-        "duration_s": manifest.duration_s,
-        "tags": manifest.tags,
-        "keep": manifest.keep,
-        "project": manifest.project,
-        "command": manifest.command,
-        "bytes": one.commit.size,
-        "pushed_at": one.commit.pushed_at,
-        "pushed_by": one.commit.pushed_by,
-        "remote": url,
-        "here": is_here,
-    }

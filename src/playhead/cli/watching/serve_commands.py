@@ -31,6 +31,7 @@ from playhead.tape.reading.partial_run import connect_with, is_partial
 from playhead.views.web.access_tokens import new_token
 
 if TYPE_CHECKING:
+    from playhead.views.web.api.shared_runs import SharedRuns
     from playhead.views.web.api.start import Address, Wire
 
 
@@ -121,6 +122,7 @@ def serve_until_stopped(
     browser: bool,
     as_json: bool = False,
     server: ServerOptions,
+    remote: str | None = None,
 ) -> None:
     """Print the address, open a browser if wanted, and serve until Ctrl-C."""
     try:
@@ -128,7 +130,8 @@ def serve_until_stopped(
         from playhead.views.web.api.api_app import app
     except ImportError as error:
         raise needs_extra("serve") from error
-    if (home / PARTIAL).is_dir():  # a cache of a shared store
+    shared = None if remote is None else _shared(remote, home)
+    if shared is not None or (home / PARTIAL).is_dir():  # a cache of a shared store
         from playhead.remote.partial_runs import Connections
 
         connect_with(Connections().connect)
@@ -150,6 +153,7 @@ def serve_until_stopped(
         any_address=not local,
         prices=overrides(),
         root_path=root,
+        shared=shared,
     )
     running = start.server_for(application, wire)
     # Stories are large, long-lived and free of cycles: with the default thresholds, the garbage collector takes a
@@ -170,6 +174,17 @@ def serve_until_stopped(
         # Python sometimes crashes when it shuts down while an event loop is running.
         sys.stdout.flush()
         os._exit(0)
+
+
+def _shared(remote: str, home: Path) -> SharedRuns:
+    from playhead.cli.shared_store import cache_limit, shared_store
+    from playhead.views.web.api.shared_runs import SharedRuns
+
+    there = shared_store(remote or None)
+    next(
+        iter(there.list("runs")), None
+    )  # wrong credentials are an error now, not in a browser later
+    return SharedRuns(there.url, home, lambda: shared_store(there.url), cache_limit())
 
 
 def _wire(server: ServerOptions) -> Wire:
@@ -248,12 +263,20 @@ def _say(address: Address, path: str, home: Path, *, as_json: bool) -> None:
 @click.command("serve")
 @server_options
 @click.option("--open", "browser", is_flag=True, help="Open the viewer in a browser.")
+@click.option(
+    "--remote",
+    is_flag=False,
+    flag_value="",
+    metavar="[URL]",
+    help="Show the runs of the shared store, too. Without a URL: PLAYHEAD_REMOTE, or the config.",
+)
 @json_option
 @store_option
 def serve_command(
     *,
     server: ServerOptions,
     browser: bool,
+    remote: str | None,
     as_json: bool,
     store: Path | None,
 ) -> None:
@@ -267,6 +290,7 @@ def serve_command(
     playhead serve --open
     playhead serve --port 8000 --store ./tapes
     playhead serve --host 0.0.0.0
+    playhead serve --remote s3://tapes/shop
     playhead serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     playhead serve --root-path /playhead --trust-proxy 10.0.0.7 --allow-host tapes.example
     playhead serve --no-token           no token: every user of this machine can read every run
@@ -278,6 +302,7 @@ def serve_command(
         browser=browser,
         as_json=as_json,
         server=server,
+        remote=remote,
     )
 
 

@@ -40,6 +40,7 @@ from playhead.views.web.api.schema_checks import (
     read_path,
     read_query,
 )
+from playhead.views.web.api.shared_runs import SharedRuns
 from playhead.views.web.api.story_cache import CachedStory, SharedAnswers, StoryCache
 from playhead.views.web.viewer_files import CONTENT_SECURITY_POLICY, static_files
 
@@ -116,18 +117,19 @@ def app(
     any_address: bool = False,
     prices: Mapping[str, Any] | None = None,
     root_path: str = "",
+    shared: SharedRuns | None = None,
 ) -> Starlette:
     """Build the application for the library in `home`.
 
     `token`: the token of the owner, who makes tokens for other people (see `access_tokens`); None: no token is
     required. `hosts`: names of the server beside the loopback names. `root_path`: the path of a reverse proxy below
-    which browsers see this server, such as /playhead.
+    which browsers see this server, such as /playhead. `shared`: a shared store whose runs are shown, too.
     """
     own = dict(prices or {})
     desk = Desk(
         home=home,
         prices=own,
-        stories=StoryCache(home, own),
+        stories=StoryCache(home, own, shared),
         pages=EventPages(),
         shared=SharedAnswers(_WORKERS),
         catching_up=BackgroundIndex(home, own),

@@ -40,12 +40,12 @@ class CachedFiles:
     versions: dict[str, tuple[int, FileEntry]]
 
 
-def files(desk: Desk, asked: CheckedRequest) -> Response:
+def files(_: Desk, asked: CheckedRequest) -> Response:
     """Return all changes by step: the same form as `playhead files RUN --json`."""
     cached: CachedStory = asked.stories["id"]
     name = "files everything" if asked.values["everything"] else "files"
     if name not in cached.made:
-        found = _files_of(desk, cached)
+        found = _files_of(cached)
         limits = FileLimits(
             per_step=MOST_PER_STEP, changes=MOST_CHANGES, counts=MOST_COUNTS, bytes=MOST_COUNTED
         )
@@ -61,10 +61,10 @@ def files(desk: Desk, asked: CheckedRequest) -> Response:
     return raw_json(cached.made[name])
 
 
-def version(desk: Desk, asked: CheckedRequest) -> Response:
+def version(_: Desk, asked: CheckedRequest) -> Response:
     """Return one version of a file as text, or the reason why there is none."""
     cached: CachedStory = asked.stories["id"]
-    found = _files_of(desk, cached)
+    found = _files_of(cached)
     wanted = asked.values["version"]
     if wanted not in found.versions:
         raise Problem(
@@ -80,12 +80,12 @@ def version(desk: Desk, asked: CheckedRequest) -> Response:
     )
 
 
-def _files_of(desk: Desk, cached: CachedStory) -> CachedFiles:
+def _files_of(cached: CachedStory) -> CachedFiles:
     """Read the history once per cached story. Two requests at once may both read it: the last one is kept."""
     found: CachedFiles | None = cached.made.get("history")
     if found is None:
         fetch_contents(cached.path)
-        history = read_history(Tape(cached.path), desk.home)
+        history = read_history(Tape(cached.path), cached.path.parent.parent)
         versions = {name: (workspace, entry) for name, workspace, entry in versions_of(history)}
         found = cached.made["history"] = CachedFiles(history=history, versions=versions)
     return found

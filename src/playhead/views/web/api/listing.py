@@ -51,7 +51,9 @@ def page(desk: Desk, asked: CheckedRequest) -> Response:
     wanted = search_of(asked, sort=values["sort"], limit=values["limit"], cursor=values["cursor"])
     backlog = desk.catching_up.wait(read=wanted.needs_tapes)
     found = query(desk.home, wanted, prices=desk.prices, updated=True, complete=backlog is None)
-    return _as_far_as_known(page_json(found), backlog)
+    shared = desk.stories.shared
+    members = {**page_json(found), "remote": None if shared is None else shared.url}
+    return _as_far_as_known(members, backlog)
 
 
 def _as_far_as_known(members: dict[str, Any], backlog: Backlog | None) -> Response:
@@ -70,7 +72,7 @@ def search_of(asked: CheckedRequest, **more: Any) -> Search:
         statuses=frozenset(values["status"]),
         models=_given(values["model"]),
         tools=_given(values["tool"]),
-        tags=tuple(_tag(one) for one in values["tag"]),
+        tags=tuple(tag_of(one) for one in values["tag"]),
         name=values["name"] or None,
         project=values["project"] or None,
         min_cost=values["min_cost"],
@@ -87,7 +89,7 @@ def _given(value: str | None) -> tuple[str, ...]:
     return (value,) if value else ()
 
 
-def _tag(text: str) -> tuple[str, str | None]:
+def tag_of(text: str) -> tuple[str, str | None]:
     key, equals, value = text.partition("=")
     return key, value if equals else None
 
@@ -108,20 +110,22 @@ def row_of(cached: CachedStory) -> dict[str, Any]:
 
 def change(desk: Desk, asked: CheckedRequest) -> Response:
     cached: CachedStory = asked.stories["id"]
-    run_id, said = asked.values["id"], asked.body
+    said, run_id = asked.body, cached.path.name
+    home = cached.path.parent.parent  # the cache of the shared store is a store of its own
     if "name" in said:
-        marking.rename(desk.home, run_id, said["name"], by=asked.who.name)
+        marking.rename(home, run_id, said["name"], by=asked.who.name)
     if "tags" in said:
-        marking.set_tags(desk.home, run_id, said["tags"], by=asked.who.name)
+        marking.set_tags(home, run_id, said["tags"], by=asked.who.name)
     if "note" in said:
-        marking.set_note(desk.home, run_id, said["note"], by=asked.who.name)
+        marking.set_note(home, run_id, said["note"], by=asked.who.name)
     if "keep" in said:
-        marking.set_keep(desk.home, run_id, said["keep"], by=asked.who.name)
+        marking.set_keep(home, run_id, said["keep"], by=asked.who.name)
+    desk.stories.send_marks(cached.path)
     return json_response(row_of(cached))
 
 
 def delete(desk: Desk, asked: CheckedRequest) -> Response:
-    path = desk.stories.path(asked.values["id"])
+    path = desk.stories.path_here(asked.values["id"], "deleted")
     entry = entry_at(path)
     if is_safe(entry):
         is_running = entry.status == "running"

@@ -143,7 +143,15 @@ SCHEMAS: dict[str, Schema] = {
         total={"type": "integer"},
         has_more={"type": "boolean", "description": "There are more matches than `total`."},
         next=TEXT_OR_NULL,
+        remote={**TEXT_OR_NULL, "description": "The shared store whose runs `/api/remote` lists."},
         indexing=INDEXING,
+    ),
+    "SharedRuns": _object(
+        remote=TEXT_OR_NULL,
+        runs={"type": "array", "items": ANYTHING},
+        total={"type": "integer"},
+        next=TEXT_OR_NULL,
+        problems=TEXTS,
     ),
     "Recording": _object(
         summary={"$ref": "#/components/schemas/Run"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playhead.views.web.api import file_reading, following, listing
+from playhead.views.web.api import file_reading, following, listing, shared_runs
 from playhead.views.web.api import (
     replay_jobs as replaying,
 )
@@ -48,6 +48,21 @@ OPERATIONS: tuple[Operation, ...] = (
         answers={200: answer("Runs", "A page."), **REFUSED},
         shared=True,
         handle=listing.page,
+    ),
+    Operation(
+        id="shared",
+        method="GET",
+        path="/api/remote",
+        says="List the runs of the shared store, newest first; `here`: this server's store has the run, too.",
+        parameters=(
+            text("q", "Only runs whose id, name, command or tags contain these words."),
+            *(one for one in FILTERS if one.name in ("status", "tag", "name", "since", "replays")),
+            whole_number("limit", "Maximum number of results.", 1, 500, 50),
+            text("cursor", "Continue after this position: `next` of the previous page.", pattern="^[0-9]{1,9}$"),
+        ),
+        answers={200: answer("SharedRuns", "A page. `remote`: null if the server shows no shared store."), **REFUSED},
+        shared=True,
+        handle=shared_runs.page,
     ),
     Operation(
         id="recording",

@@ -90,5 +90,5 @@ def _ran(argv: list[str]) -> tuple[int, str]:
 
 
 def replay(desk: Desk, asked: CheckedRequest) -> Response:
-    path = desk.stories.path(asked.values["id"])
+    path = desk.stories.path_here(asked.values["id"], "replayed")
     return json_response(desk.replays.run(path, asked.body.get("faults", ())))

@@ -31,6 +31,7 @@ def comments(desk: Desk, asked: CheckedRequest) -> Response:
 def add(desk: Desk, asked: CheckedRequest) -> Response:
     path = desk.stories.path(asked.values["id"])
     marking.comment(path, asked.body["text"], by=asked.who.name)
+    desk.stories.send_marks(path)
     return comments(desk, asked)
 
 
@@ -44,4 +45,5 @@ def remove(desk: Desk, asked: CheckedRequest) -> Response:
         by = there[wanted]["by"][:80]
         raise Problem(403, f"The comment is by {by}.", "Ask them, or an admin, to remove it.")
     marking.remove_comment(path, wanted)
+    desk.stories.send_marks(path)
     return comments(desk, asked)

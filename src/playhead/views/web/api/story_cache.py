@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -25,7 +25,10 @@ from playhead.library.catalogue import entry_at
 from playhead.library.run_rows import stamp_of, stamp_of_prices
 from playhead.story import CallItem, Prices, Story, tell
 from playhead.tape.reader import Tape
-from playhead.tape.store import run_path
+from playhead.tape.store import checked_id, run_path
+
+if TYPE_CHECKING:
+    from playhead.views.web.api.shared_runs import SharedRuns
 
 # Maximum number of events of all cached stories (a story of 100,000 events takes about 200 MB).
 _MOST_EVENTS = 300_000
@@ -73,8 +76,15 @@ class Now:
 class StoryCache:
     """The stories of one store. Concurrent requests for a run share one computation."""
 
-    def __init__(self, home: Path, prices: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        prices: dict[str, Any] | None = None,
+        shared: SharedRuns | None = None,
+    ) -> None:
         self.home = home
+        # Runs that this store does not have; None: the server shows only its own.
+        self.shared = shared
         self._prices = Prices(overrides=prices or {})
         self._price_stamp = stamp_of_prices(prices or {})
         self._kept: OrderedDict[str, CachedStory] = OrderedDict()
@@ -90,7 +100,23 @@ class StoryCache:
             path = run_path(self.home, run_id)
             if S_ISDIR(path.lstat().st_mode):
                 return path
+        with suppress(UsageError):
+            found = None if self.shared is None else self.shared.path(checked_id(run_id))
+            if found is not None:
+                return found
         raise RunNotFound(f"There is no run {run_id[:128]!r} in this store.", asked=run_id)
+
+    def path_here(self, run_id: str, what: str) -> Path:
+        """Like `path`, for what is done only to runs of this store. 409: the run is in the shared store."""
+        path = self.path(run_id)
+        if self.shared is not None:
+            self.shared.check_is_here(path, what)
+        return path
+
+    def send_marks(self, path: Path) -> None:
+        """Share changed tags, notes and comments of a run that is in the shared store."""
+        if self.shared is not None:
+            self.shared.send_marks(path)
 
     def stamp(self, path: Path) -> str:
         return stamp_of(path, self._price_stamp)

@@ -94,6 +94,10 @@ export class RunsPage {
       field("tag", "tag=value"),
       field("min_cost", "cost from $", { inputmode: "decimal" }),
       choice("sort", "Order", SORTS),
+      (this.place = choice("place", "Store", [
+        ["", "this server"],
+        ["shared", "shared store"],
+      ])),
       h(
         "label",
         { class: "check" },
@@ -101,6 +105,7 @@ export class RunsPage {
         "replays",
       ),
     );
+    this.place.hidden = this.place.value === "";
     this.sparks = h("div", { class: "sparks" });
     this.total = h("p", { class: "quiet total", role: "status" });
     this.indexing = h("div", { class: "indexing", role: "status", hidden: true });
@@ -159,9 +164,19 @@ export class RunsPage {
     return { replays: "false", ...given, limit: PAGE };
   }
 
+  // The shared store has names, tags and times of runs, but no text, calls or cost.
+  #find(query) {
+    const { place, ...own } = query;
+    for (const name of ["in", "model", "tool", "min_cost", "sort"])
+      this.form.elements[name].disabled = place === "shared";
+    if (place !== "shared") return this.source.runs(own);
+    const known = ["q", "status", "tag", "since", "replays", "limit", "cursor"];
+    return this.source.sharedRuns(Object.fromEntries(Object.entries(own).filter(([name]) => known.includes(name))));
+  }
+
   // The sums are of the same runs as the list: without replays, and with every filter.
   #filters() {
-    const { limit, sort, ...filters } = this.#query();
+    const { limit, sort, place, ...filters } = this.#query();
     return filters;
   }
 
@@ -195,7 +210,7 @@ export class RunsPage {
     if (isLive) query.limit = Math.min(500, Math.max(PAGE, this.runs.length));
     if (isMore && this.next) query.cursor = this.next;
     try {
-      const found = await this.source.runs(query);
+      const found = await this.#find(query);
       if (isLatest()) this.#found(found, isMore);
     } catch (error) {
       if (isLatest()) fill(this.total, h("span", { class: "bad" }, error.message));
@@ -213,9 +228,11 @@ export class RunsPage {
     this.at = this.runs.findIndex((one) => one.id === chosen);
     fill(this.total, (found.has_more ? "more than " : "") + plural(found.total ?? this.runs.length, "run"));
     this.more.hidden = !found.next;
-    this.#behind("list", found.indexing);
+    this.place.hidden = !found.remote && this.place.value === "";
+    this.#behind("list", found.indexing ?? null);
     this.#rows();
     if (found.indexing) this.#later(AGAIN);
+    else if (this.place.value === "shared") fill(this.sparks);
     else if (!isMore) this.#figures();
   }
 
@@ -299,6 +316,7 @@ export class RunsPage {
             ? h("span", { class: "bad" }, ` · ${count(one.failed_turns)} failed turn${one.failed_turns === 1 ? "" : "s"}`)
             : null,
           one.note ? ` · ${one.note}` : "",
+          one.pushed_by ? ` · pushed by ${one.pushed_by}${one.here ? " · on this server, too" : ""}` : "",
         ),
         snippets(one.snippets),
       ),

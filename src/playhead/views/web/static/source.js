@@ -18,6 +18,10 @@ export class ServerSource {
   runs(query) {
     return this.#get(rooted(`/api/recordings?${new URLSearchParams(query)}`));
   }
+  // Runs of the shared store, which have no figures.
+  sharedRuns(query) {
+    return this.#get(rooted(`/api/remote?${new URLSearchParams(query)}`));
+  }
   stats(by, filters = {}) {
     return this.#get(rooted(`/api/stats?${new URLSearchParams({ by, ...filters })}`));
   }

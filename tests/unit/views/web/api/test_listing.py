@@ -79,7 +79,8 @@ def test_a_row_says_what_the_run_was_and_spent(site, three):
 
 
 def test_an_empty_store_has_no_runs(site):
-    nothing = {"runs": [], "total": 0, "has_more": False, "next": None, "indexing": None}
+    nothing = {"runs": [], "total": 0, "has_more": False, "next": None}
+    nothing |= {"indexing": None, "remote": None}
     assert site.ask("/api/recordings").json == nothing
     assert site.ask("/api/stats").json["rows"] == []
 
