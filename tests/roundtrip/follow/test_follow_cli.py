@@ -318,6 +318,19 @@ def test_programs_that_are_gone_are_served_all_the_same(playhead):
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
 
 
+def test_a_script_reads_what_its_program_wrote_outside_the_workspace(playhead, tmp_path_factory):
+    file = tmp_path_factory.mktemp("elsewhere") / "cwd.txt"
+    playhead.file("run.sh", f"#!/bin/bash\nsh -c 'date +%N > {file}'\nread n < {file}\necho $n\n")
+    then = playhead("record", "--quiet", "--", "./run.sh")
+    assert then.stdout.strip().isdigit(), then.stderr
+    file.write_text("other")
+    now = playhead("replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+    assert file.read_text() == "other"
+    playhead("replay", "last", "--unfenced")  # this one may not write it at all
+    assert file.read_text() == "other"
+
+
 def test_where_nothing_can_be_followed_shims_are_used_and_the_tape_says_so(playhead):
     script = playhead.file("agent.sh", "#!/bin/sh\ngit version\n/usr/bin/env true\n")
     then = playhead("record", "--", script, PLAYHEAD_FOLLOW="0")

@@ -21,6 +21,7 @@ from playhead.hooks.process.flight import Flight
 from playhead.host.descriptors import frame, take_frames
 from playhead.host.later import Later
 from playhead.launch.guest.variables import PARENT
+from playhead.launch.shims.named_files import NamedFiles, files_to_write
 from playhead.launch.shims.shim_frames import (
     REFUSED,
     STREAMS,
@@ -29,6 +30,7 @@ from playhead.launch.shims.shim_frames import (
     read_call,
     refusal,
     run_frame,
+    write_frame,
 )
 from playhead.launch.shims.shim_request import LONGEST_INPUT, Surroundings, call_from
 from playhead.recording import lanes
@@ -87,6 +89,7 @@ class Caller:
         self._crossing: Crossing | None = None
         self._started = 0
         self._files: dict[str, tuple[int, int]] = {}
+        self._named: NamedFiles | None = None
         self._player: process_player.Player | None = None
         # The taped call that is played, if it has a place among the agent's other calls.
         self._ref: object = None
@@ -162,6 +165,8 @@ class Caller:
         """Let the shim run its program; the shim then reports what the program does."""
         self._crossing = crossing
         self._watch_files(asked, files)
+        if self._deck.marks is not None:
+            self._named = NamedFiles(asked.argv, self._deck.marks.covers)
         segment = self._deck.recorder.segment
         ref = "" if crossing.seq is None else f"{segment}:{crossing.seq}"
         changes = {} if self._tree is None else self._tree.lead(asked, ref)
@@ -189,7 +194,8 @@ class Caller:
             return
         exited_ns = clock.mono_ns() - self._started
         self._read_files(crossing)
-        crossing.returned(code, pid=asked.pid, exited_ns=exited_ns, **facts_of(code))
+        named = {} if self._named is None else self._named.facts()
+        crossing.returned(code, pid=asked.pid, exited_ns=exited_ns, **facts_of(code), **named)
         self._say(frame(b"K"))
 
     def _read_files(self, crossing: Crossing) -> None:
@@ -257,6 +263,9 @@ class Caller:
         flight.sent = sent or SIDE in crossing.call.facts
         for piece in taped.pieces:
             crossing.chunk(piece.data, piece.stream)
+        if self._asked is not None and self._asked.is_fenced:
+            for path, content in files_to_write(self._asked.argv, taped.facts):
+                self._say(write_frame(path, content))
         control = player.ready()
         with suppress(OSError):
             socket.send_fds(self.line, [frame(b"P")], [control])

@@ -6,7 +6,7 @@ I O E  stdin, stdout, …     P  be played: with the descriptor that says how to
 M  a mark: `closed stdin`   F  not run: an exit code, and why
 S  a signal from the caller D  that signal is not on the tape: die of it
 X  the exit                 K  the exit is on the tape
-Q  the run has ended
+Q  the run has ended        W  write a file that the taped program wrote: its path and content
 """
 
 from __future__ import annotations
@@ -45,6 +45,17 @@ class ShimCall(NamedTuple):
     passed: tuple[int, ...]
     argv: tuple[str, ...]
     env: Mapping[str, str]
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the caller sees other mounts than this process, so that its writes do not reach real files. Only
+        the tracer's shims can write files; those on PATH may be written in Python.
+        """
+        try:
+            theirs = os.stat(f"/proc/{self.pid}/ns/mnt")
+            return self.how != "path" and not os.path.samestat(theirs, os.stat("/proc/self/ns/mnt"))
+        except OSError:
+            return False
 
 
 def read_call(payload: bytes) -> ShimCall:
@@ -90,6 +101,10 @@ def run_frame(ref: str, lane: str, changes: Mapping[str, str] | None = None) -> 
 
 def agent_frame(argv: Sequence[str], changes: Mapping[str, str]) -> bytes:
     return frame(b"A", _packed([str(len(argv)), *argv, *_entries(changes)]))
+
+
+def write_frame(path: str, content: bytes) -> bytes:
+    return frame(b"W", os.fsencode(path) + b"\0" + content)
 
 
 def _entries(variables: Mapping[str, str]) -> list[str]:

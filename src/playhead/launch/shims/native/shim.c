@@ -204,7 +204,13 @@ int main(int argc, char **argv) {
     listen_to_signals();
     if (call_up() >= 0)
         tell_call(argv, real, how);
-    if (hear(&what, &text, &size, &control, is_replay ? -1 : 5000) < 0) {
+    int heard = hear(&what, &text, &size, &control, is_replay ? -1 : 5000);
+    while (heard == 0 && is_replay && what == 'W') { /* files that the taped program wrote come before its end */
+        write_file(text, text + size);
+        free(text);
+        heard = hear(&what, &text, &size, &control, -1);
+    }
+    if (heard < 0) {
         if (is_replay) {
             dprintf(2, "playhead: %s: the replay has ended; nothing was run.\n", settings.name);
             return REFUSED;

@@ -91,6 +91,7 @@ int next_signal(int *number, int *to_group);
 extern int signals; /* readable when a signal has arrived; -1: no handler is installed */
 
 /* played.c */
+void write_file(const char *path, const char *end);
 int be_played(int control);
 void refuse(const char *told, size_t size); /* an exit code, a NUL, and the reason */
 
