@@ -18,10 +18,16 @@ from playhead.remote.partial_runs import open_partial
 from playhead.remote.pulling import pull
 from playhead.remote.upload_state import remote_folder
 from playhead.tape.reading.partial_run import map_of, mark_of
+from playhead.tape.store import run_path
 from playhead.workspace.blob_collection import collect, pool_size
 
 DEFAULT_BYTES = 5_000_000_000
 _IN_USE_NS = 3600 * 10**9
+
+
+def cached_path(run_id: str, remote: ObjectFolder, home: Path) -> Path:
+    """The place of a run in the cache, where `fetch` puts it."""
+    return run_path(remote_folder(home, remote.url) / "cache", run_id)
 
 
 def fetch(

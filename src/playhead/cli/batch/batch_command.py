@@ -27,12 +27,20 @@ from playhead.cli.batch.batch_options import (
     report_options,
     write_reports,
 )
-from playhead.cli.batch.batch_selection import Shard, Target, cores, select, shard_of
+from playhead.cli.batch.batch_selection import (
+    Shard,
+    Target,
+    cores,
+    fetch_all,
+    select,
+    shard_of,
+)
 from playhead.cli.batch.batch_workers import WorkerPool
 from playhead.cli.common import Duration, home_to_read, overrides, store_option
+from playhead.cli.remote_options import optional_remote
 from playhead.cli.replaying.approval import approved_command, can_ask
 from playhead.cli.run_names import find_tape
-from playhead.errors import TapeError
+from playhead.errors import RunNotFound, TapeError
 from playhead.story import Prices
 from playhead.story.invariants import Invariants
 from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
@@ -53,6 +61,8 @@ class BatchRequest:
     repeat: int
     shard: tuple[int, int]
     allow_unproven: bool = False
+    # The shared store whose runs the filters select. None: the local store.
+    remote: str | None = None
 
     @property
     def key(self) -> str:
@@ -101,6 +111,7 @@ class BatchRequest:
     metavar="ENGINE",
     help="Replay on a cluster: dask:tcp://HOST:PORT, ray:auto or ray:ray://HOST:PORT. Default: this machine.",
 )
+@optional_remote
 @click.option("--fail-fast", is_flag=True, help="Stop after the first failure.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted batch.")
 @click.option(
@@ -125,6 +136,7 @@ def command(
     repeat: int,
     allow_unproven: bool,
     engine: str | None,
+    remote: str | None,
     fail_fast: bool,
     resume: bool,
     timeout: float,
@@ -146,6 +158,7 @@ def command(
     playhead batch tests/tapes/ --shard 2/4 --json shard-2.json
     playhead batch tag:golden=true --live llm --repeat 5 --min-pass-rate 0.9 --budget 2.50
     playhead batch tag:golden=true --trust --on dask:tcp://scheduler:8786
+    playhead batch tag:golden=true --trust --remote s3://tapes/shop
 
     SELECTOR is a run, tag:K[=V], name:GLOB, status:S, since:7d, a file, a folder or a glob. All options
     of `playhead replay`, and a command after `--`, are passed to each replay. Invariants can also be
@@ -165,12 +178,15 @@ def command(
         repeat=repeat,
         shard=shard or (1, 1),
         allow_unproven=allow_unproven,
+        remote=remote,
     )
-    selected = select(store, selectors)
+    selected = select(store, selectors, remote)
     targets = shard_of(selected, asked.shard)
     if dry_run:
         click.echo("".join(f"{one.key}  {one.name}\n" for one in targets), nl=False)
         return
+    if remote is not None and (engine is None or _must_ask(asked)):
+        fetch_all(store, targets, remote)  # workers of a cluster fetch their own
     _ask_once(asked, targets)
     # Before the journal is opened: an engine that cannot be used is not an interrupted batch.
     run = (
@@ -197,18 +213,22 @@ def command(
     ctx.exit(results.exit_code)
 
 
+def _must_ask(asked: BatchRequest) -> bool:
+    return not asked.command and "--trust" not in asked.options and can_ask()
+
+
 def _ask_once(asked: BatchRequest, targets: Sequence[Target]) -> None:
     """Ask here for tapes that another person recorded: the replays run without a terminal.
 
     Without a terminal here, each of these replays refuses, and the batch counts it as unusable.
     """
-    if asked.command or "--trust" in asked.options or not can_ask():
+    if not _must_ask(asked):
         return
     for target in targets:
-        path = find_tape(None, str(target.path))
         try:
+            path = find_tape(None, str(target.path))
             approved_command(path, Tape(path), ())
-        except TapeError:
+        except (TapeError, RunNotFound):
             continue  # its replay reports the reason
 
 

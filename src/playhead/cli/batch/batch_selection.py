@@ -5,6 +5,8 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,35 +14,47 @@ import click
 
 from playhead import clock
 from playhead.cli.common import Duration, home_to_read, tag_of
+from playhead.cli.progress_line import tally
 from playhead.cli.run_names import find_run_anywhere
-from playhead.errors import PlayheadError, RunNotFound, UsageError
+from playhead.errors import PlayheadError, RunNotFound, TapeError, UsageError
 from playhead.host.project import project_of
-from playhead.library.catalogue import Filter, Library
+from playhead.library.catalogue import Entry, Filter, Library
 from playhead.library.run_rows import head_of, is_golden, single_tapes
 from playhead.tape.layout import SINGLE_SUFFIX
 from playhead.tape.manifest import read_manifest
 from playhead.tape.store import MANIFEST
+from playhead.views.text.safe import one_line
 
 FILTERS = ("tag", "name", "status", "since")
+_AT_ONCE = 8
 _STATUSES = ("ok", "failed", "interrupted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A tape of a batch. `key` is unique in the batch; `id` is the id of the recorded run."""
+    """A tape of a batch. `key` is unique in the batch; `id` is the id of the recorded run.
+
+    `is_remote`: the tape is in the shared store, and `path` is its place in the cache.
+    """
 
     key: str
     id: str
     name: str
     path: Path
+    is_remote: bool = False
 
 
-def select(store: Path | None, words: tuple[str, ...]) -> list[Target]:
-    """Runs that match all filters (`tag:env=ci status:ok`), plus those named by id or path."""
+def select(store: Path | None, words: tuple[str, ...], remote: str | None = None) -> list[Target]:
+    """Runs that match all filters (`tag:env=ci status:ok`), plus those named by id or path.
+
+    `remote`: the filters select runs of this shared store; an empty text means the configured one.
+    """
     filters = [word for word in words if word.partition(":")[0] in FILTERS and ":" in word]
     found: dict[Path, Target] = {}
     if filters:
-        found.update((one.path, one) for one in _filtered(store, filters))
+        wanted = _filter_of(store, filters)
+        chosen = _filtered(store, wanted) if remote is None else _shared(store, wanted, remote)
+        found.update((one.path, one) for one in chosen)
     for word in words:
         if word not in filters:
             found.update((one.path, one) for one in _named(store, word))
@@ -62,7 +76,7 @@ def _number(run_id: str) -> int:
     return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8], "big")
 
 
-def _filtered(store: Path | None, words: list[str]) -> list[Target]:
+def _filter_of(store: Path | None, words: list[str]) -> Filter:
     asked: dict[str, list[str]] = {name: [] for name in FILTERS}
     for word in words:
         name, _, value = word.partition(":")
@@ -73,19 +87,70 @@ def _filtered(store: Path | None, words: list[str]) -> list[Target]:
     if len(asked["name"]) > 1:
         raise UsageError("Use name:GLOB only once: a run has one name.")
     since = [Duration().convert(one, None, None) for one in asked["since"]]
-    wanted = Filter(
+    return Filter(
         project=None if store is not None else str(project_of(Path.cwd())),
         statuses=frozenset(asked["status"]),
         tags=tuple(tag_of(one) for one in asked["tag"]),
         name=asked["name"][0] if asked["name"] else None,
         since_ns=clock.wall_ns() - int(min(since) * 1e9) if since else None,
     )
+
+
+def _filtered(store: Path | None, wanted: Filter) -> list[Target]:
     entries = Library(home_to_read(store)).entries(wanted)
     return [
         Target(key=one.id, id=one.id, name=one.manifest.name, path=one.path)
         for one in entries
-        if one.status != "running" and (one.manifest.replay_of is None or is_golden(one.manifest))
+        if one.status != "running" and _is_original(one)
     ]
+
+
+def _shared(store: Path | None, wanted: Filter, remote: str) -> list[Target]:
+    """Runs of the shared store, of all projects: paths of other machines mean nothing here."""
+    from playhead.cli.shared_store import shared_store
+    from playhead.cli.sharing.remote_list import entries_of
+    from playhead.remote.remote_runs import remote_runs
+    from playhead.remote.run_cache import cached_path
+
+    home, there = home_to_read(store), shared_store(remote or None)
+    runs, problems = remote_runs(there, home)
+    for problem in problems:
+        click.echo(f"playhead: not selected: {one_line(problem, 300)}", err=True)
+    return [
+        Target(
+            key=one.id,
+            id=one.id,
+            name=one.manifest.name,
+            path=cached_path(one.id, there, home),
+            is_remote=True,
+        )
+        for one in entries_of(runs, wanted, home)
+        if _is_original(one)
+    ]
+
+
+def _is_original(one: Entry) -> bool:
+    return one.manifest.replay_of is None or is_golden(one.manifest)
+
+
+def fetch_all(store: Path | None, targets: Sequence[Target], remote: str) -> None:
+    """Fetch the selected tapes of the shared store into the cache. A tape that cannot be fetched fails its replay."""
+    from playhead.cli.shared_store import cache_limit, shared_store
+    from playhead.remote.run_cache import fetch
+
+    home, there, limit = home_to_read(store), shared_store(remote or None), cache_limit()
+
+    def one(target: Target) -> None:
+        try:
+            fetch(target.id, there, home, limit)
+        except (TapeError, RunNotFound) as error:
+            click.echo(f"playhead: {one_line(str(error), 300)}", err=True)
+
+    wanted = [target for target in targets if target.is_remote]
+    with tally("Fetching tapes") as tell, ThreadPoolExecutor(_AT_ONCE) as pool:
+        for number, _ in enumerate(pool.map(one, wanted), 1):
+            if tell is not None:
+                tell(number, len(wanted))
 
 
 def _named(store: Path | None, word: str) -> list[Target]:

@@ -58,6 +58,20 @@ def test_pushed_runs_are_listed_shown_and_pulled_by_another_user(three, shared, 
     assert "All runs of" in playhead("pull", "--all").out
 
 
+def test_filters_of_a_batch_select_runs_of_the_shared_store(three, shared, playhead):
+    assert playhead("batch", "name:n*", "--dry-run").code == 2
+    assert playhead("batch", "name:n*", "--dry-run", "--remote").out.split()[0] == "2026-new"
+    parts = [
+        playhead("batch", "since:300d", "--shard", f"{n}/3", "--dry-run", "--remote", shared)
+        for n in (1, 2, 3)
+    ]
+    keys = sorted(line.split()[0] for one in parts for line in one.out.splitlines())
+    assert keys == ["2026-kept", "2026-new", "2026-old"]
+    ended = playhead("batch", "name:n*", "--remote")
+    assert ended.code == 4, ended.err
+    assert "Another person recorded 2026-new" in ended.out
+
+
 def test_the_command_of_a_pulled_run_does_not_run_unasked(three, playhead):
     for words in (["2026-new"], ["--all"]):
         ended = playhead("replay", "2026-new")
