@@ -112,6 +112,8 @@ class Taped:
     is_alone: bool = False
     # Output that processes inside the call wrote to the streams of the command: a server that logs to stderr.
     printed: Sequence[Piece] = ()
+    # For a connection to the program of which one request is replayed: the number of the request in the connection.
+    request: int | None = None
 
     @property
     def first_ns(self) -> int:

@@ -244,6 +244,14 @@ class Deck:
         if self.mode is not None and hasattr(self.mode, "part_within"):
             self.mode.part_within(call, lanes.current.get().name, kind, detail, advice)
 
+    def look_last(self, look: Callable[[], None]) -> None:
+        """Call `look` in a replay before this process ends, however it ends."""
+        mode: Any = self.mode
+        if mode is not None and hasattr(mode, "last_looks"):
+            if not mode.last_looks:
+                self.recorder.last_words.append(mode.look_a_last_time)
+            mode.last_looks.append(look)
+
     def has_answer(self, call: Call) -> bool:
         """Return whether this call can be performed or served now. False: a replay has no answer left for it."""
         mode: Any = self.mode

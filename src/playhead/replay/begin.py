@@ -51,7 +51,8 @@ def begin_replay(run: Path, recorder: Recorder) -> tuple[ReplayMode, TapedSource
 
 
 def mode_of(plan: ReplayPlan, recorder: Recorder) -> tuple[ReplayMode, TapedSource]:
-    recording = replayable(Tape(Path(plan.tape)))
+    wishes = read_options(plan.live, plan.options)
+    recording = replayable(Tape(Path(plan.tape)), request=wishes.request)
     recording.cwd = plan.cwd
     lanes.know_processes(one.lane for one in recording.segments.values())
     if recorder.redactor is not None:
@@ -65,7 +66,6 @@ def mode_of(plan: ReplayPlan, recorder: Recorder) -> tuple[ReplayMode, TapedSour
                 if one.kind == "variable"
             }
         )
-    wishes = read_options(plan.live, plan.options)
     if not keeps_order(plan, wishes):
         forget_order(recording)
     mode = _mode(recording, recorder, wishes, trimmer(plan.ignore))
@@ -96,12 +96,14 @@ def _mode(recording: TapedRun, recorder: Recorder, wishes: ReplayOptions, trim: 
     return ReplayMode(recording, recorder, trim=trim, lean=True)
 
 
-def replayable(tape: Tape) -> TapedRun:
-    """Return the recording on this tape. TapeNotReplayable says why it cannot be replayed."""
+def replayable(tape: Tape, *, request: int | None = None) -> TapedRun:
+    """Return the recording on this tape, or one inbound request of it. TapeNotReplayable says why it cannot be
+    replayed.
+    """
     level = tape.manifest.level
     if level != "full":
         raise TapeNotReplayable(
             f"{tape.manifest.run} was recorded at level {level!r}: its tape has no requests and responses. "
             "Record again with `--level full` (a loop: `--record-level full`)."
         )
-    return load(tape)
+    return load(tape, request=request)

@@ -34,6 +34,12 @@ def ender(mode: ReplayMode) -> Callable[[float], None]:
     """Return the function that ends the replay after this many seconds in which nothing happened and nothing could."""
 
     def end(seconds: float) -> None:
+        if mode.is_request_done:
+            # The server waits for further requests, which this replay does not send.
+            mode.look_a_last_time()
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+            os._exit(max(0, mode.recording.tape.manifest.exit_code or 0))
         waits = "\n".join(f"  {line}" for line in waiting_threads())
         detail = f"No thread has made progress for {seconds:.0f} s. The threads wait here:\n{waits}"
         parting = divergence.Parting(kind="stalled", detail=detail, advice=_ADVICE)

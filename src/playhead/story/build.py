@@ -11,6 +11,7 @@ from playhead import events
 from playhead.errors import TapeDamaged
 from playhead.event import brought_along
 from playhead.events import Event, Status
+from playhead.replay.inbound_requests import InboundRequests
 from playhead.story.agent_output import OutputStream, reported_events
 from playhead.story.call_contents import whole_number
 from playhead.story.derived_tools import with_derived_tools
@@ -147,6 +148,8 @@ class _Draft:
         elif event.kind == events.FILES:
             self.file_events += self.file_losses.add(event)
         elif events.kind_of(event.kind).in_story:
+            if event.kind == events.GAP and data_of(event).get("left_out"):
+                return  # events of other requests, which are on the tape of the server's run
             if event.kind == events.GAP:
                 self.lost += whole_number(data_of(event).get("lost"))
             elif event.kind == events.OUTPUT and data_of(event).get("stream") == "stderr":
@@ -265,6 +268,7 @@ class _Draft:
     def _items(self, prices: Prices | None) -> dict[str, Item]:
         items: dict[str, Item] = {}
         number = 0
+        requests = InboundRequests([event for event, _ in self.turns.values()]).numbers
         for ref in self.order:
             if (call := self.calls.get(ref)) is not None:
                 number += 1
@@ -277,7 +281,10 @@ class _Draft:
                 )
             elif (turn := self.turns.get(ref)) is not None:
                 items[ref] = turn_item(
-                    turn, end=self.turn_ends.get(ref), seams=self.seams.get(ref, ())
+                    turn,
+                    end=self.turn_ends.get(ref),
+                    seams=self.seams.get(ref, ()),
+                    request=requests.get(ref),
                 )
             else:
                 items[ref] = note_item(self.notes[ref])

@@ -125,7 +125,11 @@ def call_item(
 
 
 def turn_item(
-    placed: PlacedEvent, *, end: PlacedEvent | None, seams: Sequence[PlacedEvent]
+    placed: PlacedEvent,
+    *,
+    end: PlacedEvent | None,
+    seams: Sequence[PlacedEvent],
+    request: int | None = None,
 ) -> TurnItem:
     event, place = placed
     begun = data_of(event)
@@ -151,6 +155,7 @@ def turn_item(
         seams=tuple(_seam(one) for one in seams),
         place=place,
         ended=_mark(end),
+        request=request,
     )
 
 

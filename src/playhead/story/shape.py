@@ -113,6 +113,8 @@ class TurnItem:
     seams: tuple[SeamItem, ...] = ()
     place: int = 0
     ended: Mark | None = None
+    # For a request of a client to the program: its number, for `replay --request`.
+    request: int | None = None
 
     @property
     def last_seam(self) -> str | None:

@@ -96,6 +96,7 @@ def item_json(item: Item) -> dict[str, Any]:
             "decision": item.decision,
             "reason": item.reason,
             "last_seam": item.last_seam,
+            "request": item.request,
             "seams": [dataclasses.asdict(seam) for seam in item.seams],
             "failure": failure_json(item.failure),
             **common,

@@ -173,12 +173,12 @@ def play(folder, *words):
     )
 
 
-def recorded(folder, program):
+def recorded(folder, program, *options):
     """Start the recording of a server that ends by itself."""
     (folder / "server.py").write_text(program)
-    argv = [sys.executable, "-m", "playhead", "record", "--store", str(folder / "store"), "--"]
+    argv = [sys.executable, "-m", "playhead", "record", "--store", str(folder / "store")]
     return subprocess.Popen(
-        [*argv, sys.executable, "server.py"],
+        [*argv, *options, "--", sys.executable, "server.py"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -211,6 +211,9 @@ def served(folder, program, upstream):
         client.request("GET", "/stream")
         assert client.getresponse().read().count(b"data: ") == 3
         client.close()
+        # This connection is open until the server ends.
+        client.request("POST", "/late", body=b"late")
+        assert client.getresponse().read()
         if "uvicorn" in Path(folder, program).read_text():
             with websockets.sync.client.connect(f"ws://127.0.0.1:{address[1]}/talk") as talk:
                 for word in ("first", "second"):
@@ -218,6 +221,7 @@ def served(folder, program, upstream):
                     assert talk.recv().startswith(word)
         os.kill(int(re.search(r"process \[(\d+)\]", printed)[1]), signal.SIGTERM)
         printed += running.stdout.read().decode()
+        client.close()
     return running.returncode
 
 
@@ -240,7 +244,25 @@ def test_a_replay_sends_the_taped_requests_and_compares_the_answers(tmp_path, ki
     assert replayed.returncode == 0, replayed.stderr
     assert "identical" in replayed.stderr
     assert code == (0 if kind in ("aiohttp", "workers") else 143)
+    if kind == "uvicorn":
+        # The second request came over the connection of the first.
+        alone = play(tmp_path, "replay", "--request", "2", "--json")
+        assert alone.returncode == 0, alone.stderr
+        report = json.loads(alone.stderr.splitlines()[-1])
+        assert report["request"] == {"number": 2, "name": "POST /ask", "calls": 1}
+        assert report["coverage"]["http"]["exact"] == 1
+        assert report["output_same"] is None
+        missing = play(tmp_path, "replay", "--request", "9")
+        assert missing.returncode == 2
+        assert "has no request 9: it has" in missing.stderr
     path.write_text(program.replace('"length": ', '"size": '))
+    if kind != "uvicorn":
+        other = play(tmp_path, "replay", "--request", "3")
+        assert other.returncode == 0, other.stderr
+        assert "GET /stream: compared are the answer and that it makes no call" in other.stderr
+        late = play(tmp_path, "replay", "--request", "4")
+        assert late.returncode == 3
+        assert "answer to POST /late" in late.stderr
     changed = play(tmp_path, "replay")
     assert changed.returncode == 3
     assert "answer to POST /ask" in changed.stderr
@@ -370,3 +392,56 @@ def test_a_server_that_answers_until_its_client_ends_is_replayed(tmp_path):
     assert printed.count("the client sends no more") == 3
     replayed = play(tmp_path, "replay")
     assert (replayed.returncode, replayed.stdout) == (0, printed), replayed.stderr
+
+
+ONE_THREAD = """
+import http.server, uuid
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        content = f"{body.decode()} {uuid.uuid4()}".encode()
+        self.send_response(500 if body == b"bad" else 200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+    print("Running on", server.server_address[1], flush=True)
+    server.handle_request()
+    server.handle_request()
+"""
+
+
+def test_each_request_can_be_a_run_of_its_own(tmp_path):
+    with recorded(tmp_path, ONE_THREAD, "--run-per", "request", "--name", "server") as running:
+        port = int(running.stdout.readline().split()[-1])
+        for words in (("one", "bad"), ("two",)):
+            client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            for word in words:
+                client.request("POST", f"/{word}", body=word)
+                assert client.getresponse().read().decode().startswith(word)
+            client.close()
+    runs = json.loads(play(tmp_path, "list", "--json").stdout)
+    found = {one["name"]: one for one in runs}
+    assert {name: one["status"] for name, one in found.items()} == {
+        "server": "ok",
+        "POST /one": "ok",
+        "POST /bad": "failed",
+        "POST /two": "ok",
+    }
+    second = found["POST /bad"]["id"]
+    assert play(tmp_path, "verify", second).returncode == 0
+    shown = play(tmp_path, "show", second).stdout
+    assert "request 1 POST /bad → 500" in shown
+    assert "POST /one" not in shown
+    # It is replayed as a request of the server's run, which it needs.
+    replayed = play(tmp_path, "replay", second)
+    assert replayed.returncode == 0, replayed.stderr
+    assert f"request 2 of {found['server']['id']}" in replayed.stderr
+    play(tmp_path, "rm", "--yes", found["server"]["id"])
+    refused = play(tmp_path, "replay", second)
+    assert refused.returncode == 4
+    assert "needs that run" in refused.stderr

@@ -88,6 +88,11 @@ _LONGEST_TOLD = 64 * 1024 * 1024
     help="Also record the files of this folder. Repeatable.",
 )
 @click.option("--no-workspace", is_flag=True, help="Do not record the files of the project.")
+@click.option(
+    "--run-per",
+    type=click.Choice(("request",)),
+    help="For an HTTP server: also write a run for each request, at the end.",
+)
 @click.option("--no-seal", is_flag=True, help="Do not compress the finished tape.")
 @click.option(
     "--push",
@@ -103,7 +108,7 @@ def command(
     name: str | None, tags: tuple[str, ...], level: Level | None, store: Path | None,
     resume: str | None, force: bool, run_id: str | None, no_redact: bool, vault: bool, no_proxy: bool,
     shims: tuple[str, ...], shim_mounts: bool, no_shims: bool, no_seal: bool,
-    workspaces: tuple[Path, ...], no_workspace: bool, push: bool,
+    workspaces: tuple[Path, ...], no_workspace: bool, run_per: str | None, push: bool,
     quiet: bool, as_json: bool, session: Path | None, command_line: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run a command and record everything that it does.
@@ -113,6 +118,7 @@ def command(
     playhead record --name nightly --tag env=ci -- uv run agent
     playhead record --level standard --quiet -- ./loop.sh > out.txt
     playhead record -- claude -p "What does this project do?"
+    playhead record --run-per request -- uvicorn app:app
 
     The command keeps its stdin, stdout, stderr, terminal, signals and exit code. Every Python process
     that it starts is recorded, in any virtual environment, without installing anything there.
@@ -156,9 +162,13 @@ def command(
         meanwhile=loads,
     )
     write_session(done.run, session)
+    requests = None if run_per is None else _runs_of_requests(done.run.path)
     if not quiet:
         totals = counted(done, settings)
-        say(json.dumps(as_members(done, totals)) if as_json else note(done, totals))
+        members = as_members(done, totals) | ({} if requests is None else {"requests": requests})
+        say(json.dumps(members) if as_json else note(done, totals, "" if run_per else "last"))
+        if requests is not None and not as_json:
+            say(f"● {_plural(len(requests), 'request')}, each as a run of its own · playhead list")
     if push and settings.remote:
         pushing = _start_push(done.run.path, settings.remote)
         if (not quiet or pushing.startswith("not")) and not as_json:
@@ -167,6 +177,17 @@ def command(
     if pruned is not None and not quiet and not as_json:
         say(f"● {pruned}")
     sys.exit(done.ended.exit_code)
+
+
+def _runs_of_requests(run: Path) -> list[str]:
+    """Write a run for each inbound request. Recording fails open: the run of the server has all of them anyway."""
+    from playhead.launch.request_runs import write_request_runs
+
+    try:
+        return write_request_runs(run)
+    except (PlayheadError, OSError) as error:
+        say(f"playhead: the runs of single requests cannot be written ({error}).")
+        return []
 
 
 def _start_push(run: Path, url: str) -> str:
@@ -229,8 +250,8 @@ def counted(done: Recorded, settings: config.Settings) -> Totals | None:
     return story.totals
 
 
-def note(done: Recorded, totals: Totals | None) -> str:
-    """The closing line."""
+def note(done: Recorded, totals: Totals | None, name: str = "last") -> str:
+    """The closing line. `name`: how to name the run; empty: by its id."""
     manifest = done.run.manifest
     parts = [f"● recorded {manifest.run}"]
     if manifest.status != "ok":
@@ -255,7 +276,7 @@ def note(done: Recorded, totals: Totals | None) -> str:
         return " · ".join([*parts, f"{partial}, so it cannot be replayed. {advice_for(partial)}"])
     if manifest.extra.get("connections") and done.ended.error is None:
         parts.append("connections not watched")
-    return " · ".join([*parts, "playhead show last"])
+    return " · ".join([*parts, f"playhead show {name or manifest.run}"])
 
 
 def as_members(done: Recorded, totals: Totals | None) -> dict[str, Any]:

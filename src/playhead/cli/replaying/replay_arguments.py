@@ -92,7 +92,11 @@ def _with(function: F, options: tuple[Callable[[F], F], ...]) -> F:
 
 
 def options_from(
-    settings: Settings, asked: dict[str, Any], *, fork_at: int | None = None
+    settings: Settings,
+    asked: dict[str, Any],
+    *,
+    fork_at: int | None = None,
+    request: int | None = None,
 ) -> ReplayOptions:
     """The options as a value. UsageError or ConfigError: one of them is invalid."""
     for one in asked["live"]:
@@ -120,6 +124,7 @@ def options_from(
         seed=asked.get("seed", 0),
         fork_at=fork_at,
         edits=tuple(asked.get("edits", ())),
+        request=request,
     )
 
 

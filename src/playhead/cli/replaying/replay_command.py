@@ -33,9 +33,11 @@ from playhead.cli.replaying.replay_arguments import (
 from playhead.cli.run_names import RunThenCommand, find_tape, run_argument
 from playhead.errors import TapeNotReplayable, UsageError
 from playhead.launch.replaying.replay_run import Replayed, check_tape, replay_command
+from playhead.launch.request_runs import request_of_server
 from playhead.replay.modes.replay_options import ReplayOptions
 from playhead.replay.report.verdict import Report
 from playhead.tape.reader import Tape
+from playhead.tape.store import can_be_id
 from playhead.views.text.safe import clean_json
 
 # Exit code of each verdict.
@@ -69,6 +71,12 @@ EXIT_CODES = {"identical": 0, "changed": 0, "diverged": 3, "unproven": 6}
     help="End a replay that makes no progress for this long. Default: 5.",
 )
 @click.option(
+    "--request",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="For a recorded HTTP server: send only its N-th request.",
+)
+@click.option(
     "--no-proxy",
     is_flag=True,
     help="Do not route non-Python programs through the proxy.",
@@ -90,9 +98,9 @@ EXIT_CODES = {"identical": 0, "changed": 0, "diverged": 3, "unproven": 6}
 @store_option
 @click.argument("command_line", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 def command(
-    run: str, report_file: Path | None, pace: bool, order: str, timeout_s: float, no_proxy: bool, unfenced: bool,
-    quiet: bool, as_json: bool, in_place: bool, trusted: bool, store: Path | None,
-    command_line: tuple[str, ...], **asked: Any,
+    run: str, report_file: Path | None, pace: bool, order: str, timeout_s: float, request: int | None,
+    no_proxy: bool, unfenced: bool, quiet: bool, as_json: bool, in_place: bool, trusted: bool,
+    store: Path | None, command_line: tuple[str, ...], **asked: Any,
 ) -> None:  # fmt: skip
     """Re-run the agent with every answer taken from the tape: offline, free and fast.
 
@@ -102,9 +110,13 @@ def command(
     playhead replay last -- python agent2.py  other code against the same tape
     playhead replay last --live llm           a live model, taped tools
     playhead replay last --fault llm:3=529    inject a failure
+    playhead replay last --request 7          one request to a recorded server
 
     If another user recorded the tape, Playhead shows its command and asks before it runs it; without a
     terminal it needs --trust, or your own command after --.
+
+    --request starts the server and sends one of the recorded requests. It compares the answer and the
+    calls of that request; not the output, the files and the state of the run. `playhead show` has the numbers.
 
     The program finds the files of the recording; the real ones stay untouched.
     Nothing is sent and nothing is executed, except what --live names. The program's stdout and stderr
@@ -113,9 +125,11 @@ def command(
     calls: 0 the same, or changed; 3 if calls were blocked, or with --expect same. 2 if a fault never fired.
     """
     settings = config.load()
-    path = find_tape(store, run)
+    path, request = _server_run(find_tape(store, run), request)
     tape = plain(check_tape(path))
-    wishes = options_from(settings, asked)
+    wishes = options_from(settings, asked, request=request)
+    if request is not None:
+        _check_request(tape, request)
     if asked["dry_run"]:
         _print_forecast(tape, wishes)
         return
@@ -133,12 +147,36 @@ def command(
     sys.exit(exit_code_of(replayed, wishes, expect=asked["expect"]))
 
 
+def _server_run(path: Path, request: int | None) -> tuple[Path, int | None]:
+    """The run to replay, and its request. A run of one request (`record --run-per`) needs that of its server."""
+    found = request_of_server(Tape(path).manifest)
+    if found is None:
+        return path, request
+    if request not in (None, found[1]):
+        raise UsageError(
+            f"{path.name} has request {found[1]} only. Use `playhead replay {found[0]}`."
+        )
+    server = path.parent / found[0]
+    if not can_be_id(found[0]) or not server.is_dir():
+        raise TapeNotReplayable(
+            f"{path.name} has request {found[1]} of {found[0]}. A replay needs that run, which is not in this store."
+        )
+    return server, found[1]
+
+
+def _check_request(tape: Tape, number: int) -> None:
+    """Raise UsageError if the run has no such request, before anything starts."""
+    from playhead.replay.matching.taped import load
+
+    load(tape, request=number)
+
+
 def _print_forecast(tape: Tape, wishes: ReplayOptions) -> None:
     from playhead.replay.matching.taped import load
     from playhead.replay.report.forecast import forecast
     from playhead.views.text.report import print_forecast
 
-    print_forecast(forecast(load(tape), wishes.policy))
+    print_forecast(forecast(load(tape, request=wishes.request), wishes.policy))
 
 
 def load_report() -> None:

@@ -270,6 +270,7 @@ def _observing(kind: type) -> type:
                 connection.deliveries.accepted(transport.get_extra_info("socket").fileno())
             _connections[id(self)] = connection
             transport = _ObservedTransport(transport, connection)
+            connection.enter()
         base.connection_made(self, transport)
 
     def data_received(self: Any, data: bytes) -> None:
@@ -284,12 +285,14 @@ def _observing(kind: type) -> type:
         is_of_client = sys._getframe(1).f_code.co_name == _ON_EOF
         if connection is not None and is_of_client:
             connection.client_ended()
+            connection.enter()
         return base.eof_received(self)
 
     def connection_lost(self: Any, error: BaseException | None) -> None:
         connection = _connections.pop(id(self), None)
         if connection is not None:
             input_slot.forget(connection.crossing)
+            connection.enter()
             connection.compare()
             connection.end()
         base.connection_lost(self, error)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from playhead.hooks.input import input_slot
+from playhead.hooks.input.request_turns import RequestTurns
 from playhead.host.later import Later
 from playhead.recording import ambient, deck, lanes
 from playhead.recording.adapter import Adapter
@@ -33,24 +35,37 @@ _REQUEST = re.compile(
 )
 _DATE = re.compile(rb"(?i)\r\ndate: [^\r\n]{1,40}(?=\r\n)")
 
+# The numbers of the connections to this process.
+_numbers = count(1)
+
 
 class InboundConnection:
     """One connection to the program."""
 
-    def __init__(self, crossing: Crossing, port: int) -> None:
+    def __init__(self, crossing: Crossing, port: int, turns: RequestTurns | None = None) -> None:
+        """`turns`: None for a tape of an earlier version, in which requests have no lanes of their own."""
         self.crossing = crossing
         self.port = port
+        self.turns = turns
         self.is_closed_by_program = False
         # In a replay: what the client has sent and the program has not read yet.
         self.deliveries: deliveries.Deliveries | None = None
         self._answer = bytearray()
+        self._is_compared = False
         self._writes = 0
         self._waiting: tuple[int, int, Callable[[], None]] | None = None
         self._requests: list[str] = []
         # When the client had sent everything; None if it closed the connection without that.
         self._ends: dict[str, int] | None = None
 
-    def received(self, data: bytes) -> None:
+    def enter(self) -> None:
+        """Put the code that runs from here on into the lane of this connection."""
+        if self.turns is not None:
+            self.turns.enter()
+
+    def received(self, data: bytes, *, in_thread: bool = False) -> None:
+        if self.turns is not None:
+            self.turns.enter(bytes(data), in_thread=in_thread)
         if self.deliveries is not None:
             self.deliveries.received(len(data))
             return
@@ -71,10 +86,14 @@ class InboundConnection:
             # Flush the tape before the client gets the answer: the client may stop the server next.
             ambient.flush()
         self.crossing.chunk(bytes(data), "sent")
+        if self.turns is not None:
+            self.turns.sent(bytes(data))
 
     def end(self) -> None:
         if self.deliveries is not None:
             self.deliveries.over()
+        if self.turns is not None:
+            self.turns.end()
         by = "program" if self.is_closed_by_program else "client"
         requests = self._requests[:_MOST_REQUESTS] or None
         self.crossing.returned(closed_by=by, requests=requests, eof_ns=self._ends)
@@ -107,17 +126,26 @@ class InboundConnection:
             self._waiting = None
             run()
 
+    def replaced_by(self, other: InboundConnection) -> None:
+        """Leave the comparison to another object for the same connection."""
+        self._is_compared = True
+        self.crossing.deck.look_last(other.compare)
+
     def compare(self) -> None:
         """Report an answer that differs from the taped one."""
         self._look_at_answer(is_over=True)
         taped = self.crossing.taped
-        if taped is None:
+        if taped is None or self._is_compared:
             return
+        self._is_compared = True
         redactor = self.crossing.deck.recorder.redactor
         now = bytes(self._answer) if redactor is None else redactor.clean_bytes(bytes(self._answer))
         then = b"".join([one.data for one in taped.pieces if one.stream == "sent"])
         # Servers set the date once a second: which request is the first of a second is not on the tape.
         now, then = _DATE.sub(b"", now), _DATE.sub(b"", then)
+        if taped.how == "cut":
+            # The recorded process was killed before the rest of the answer was written to the tape.
+            now = now[: len(then)]
         if now == then:
             return
         at = next(
@@ -145,9 +173,11 @@ class ArrivedConnection(Adapter):
         self._port = port
 
     def live(self, crossing: Crossing) -> InboundConnection:
-        crossing.head({"client_port": self._port}, clean=True)
+        number = next(_numbers)
+        crossing.head({"client_port": self._port, "number": number}, clean=True)
         input_slot.watch(crossing)
-        return InboundConnection(crossing, self._port)
+        turns = RequestTurns(crossing, lanes.current.get(), number)
+        return InboundConnection(crossing, self._port, turns)
 
     def observe(self, crossing: Crossing, result: InboundConnection) -> InboundConnection:
         return result
@@ -179,9 +209,17 @@ def taped_connection(crossing: Crossing) -> InboundConnection:
     """Return the connection that a replay opens for this call."""
     taped = crossing.taped
     head = taped.head if taped is not None else None
-    port = head.get("client_port") if isinstance(head, dict) else None
-    made = InboundConnection(crossing, port if isinstance(port, int) else 0)
+    facts = head if isinstance(head, dict) else {}
+    port, number = facts.get("client_port"), facts.get("number")
+    turns = None
+    if isinstance(number, int):
+        # A replay of one request begins with that one.
+        before = (taped.request or 1) - 1 if taped is not None else 0
+        turns = RequestTurns(crossing, lanes.current.get(), number, before)
+    made = InboundConnection(crossing, port if isinstance(port, int) else 0, turns)
     made.deliveries = deliveries.Deliveries()
+    # The program may never close the connection: its end is that of the process.
+    crossing.deck.look_last(made.compare)
     return made
 
 

@@ -142,6 +142,8 @@ class _BlockingConnection(InboundConnection):
         input_slot.forget(self.crossing)
         self.compare()
         self.end()
+        if self.turns is not None:
+            self.turns.leave()
 
 
 class _FollowedServer:
@@ -184,9 +186,10 @@ class _FollowedServer:
             with in_lane(self._lane):
                 made = self._deck.perform(self._call, ArrivedConnection(port))
         if made is not None:
-            connection = _BlockingConnection(made.crossing, made.port)
+            connection = _BlockingConnection(made.crossing, made.port, made.turns)
             connection.deliveries = made.deliveries
             if made.deliveries is not None:
+                made.replaced_by(connection)
                 made.deliveries.accepted(sock.fileno())
             sockets.follow(sock, _Reported(connection))
 
@@ -281,7 +284,7 @@ class _Reported:
         self._connection.sent(data)
 
     def received(self, data: bytes) -> None:
-        self._connection.received(data)
+        self._connection.received(data, in_thread=True)
 
     def end(self, *, by: str, error: BaseException | None = None) -> None:
         self._connection.finish(by=by)

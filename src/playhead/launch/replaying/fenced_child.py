@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TypeVar
 from playhead.encoding.values import freeze, safe_str, thaw
 from playhead.errors import NoFence
 from playhead.replay.fence.inside import FenceNeeds, enter_namespaces
-from playhead.replay.matching.taped import TapedError, rebuild
+from playhead.replay.matching.taped_errors import TapedError, rebuild
 
 T = TypeVar("T")
 _RETURNED, _RAISED, _NO_FENCE = b"r", b"e", b"n"

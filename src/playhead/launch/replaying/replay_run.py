@@ -22,6 +22,7 @@ from playhead.launch.record_run import Wish
 from playhead.launch.replaying.replay_environment import RestoredEnvironment, restored
 from playhead.launch.replaying.replay_limits import limits_for, notes_on, report_on
 from playhead.launch.replaying.replayed_files import ReplayedFiles, replayed_files
+from playhead.launch.request_runs import request_of_server
 from playhead.launch.sidecar.command_streams import taped_output
 from playhead.recording.runs import Run
 from playhead.redact.vault_notes import KeptSecret, VaultNotes, by_placeholder, filled
@@ -66,6 +67,11 @@ class Replayed:
 def check_tape(path: Path) -> Tape:
     """Return the tape if it can be replayed. TapeError gives the reason why it cannot."""
     tape = Tape(path)
+    if of_server := request_of_server(tape.manifest):
+        raise TapeNotReplayable(
+            f"{path.name} has one request to a server, without the start of the server. Use "
+            f"`playhead replay {of_server[0]} --request {of_server[1]}`."
+        )
     level = tape.manifest.level
     if level != "full":
         raise TapeNotReplayable(
@@ -278,11 +284,14 @@ def _order_kept(tape: Tape, plan: ReplayPlan, wishes: ReplayOptions) -> str:
 
 
 def _compared(files: ReplayedFiles | None, wishes: ReplayOptions) -> FilesReport | None:
-    """Return the report on files. After live calls or injected faults, differing files are not a divergence."""
+    """Return the report on files. After live calls or injected faults, differing files are not a divergence; and the
+    recorded files have the changes of all requests.
+    """
     report = None if files is None else files.report
-    if report is None or not (wishes.mixed or wishes.faults):
+    if report is None or not (wishes.mixed or wishes.faults or wishes.request):
         return report
-    return dataclasses.replace(report, same=None, differing=(), why="not everything was taped")
+    why = "not everything was taped" if wishes.request is None else "one request was replayed"
+    return dataclasses.replace(report, same=None, differing=(), why=why)
 
 
 def _kin(manifest: Manifest, parent: str, forked_at: int | None) -> Manifest:

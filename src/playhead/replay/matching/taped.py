@@ -5,7 +5,6 @@ Knows events and the tape; not how calls are matched. Imports nothing that a tap
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -19,13 +18,17 @@ from playhead.recording.deck import Piece, Taped
 from playhead.redact.encoded_bodies import encoding_of, in_encoding
 from playhead.redact.vault_notes import filled, filled_bytes
 from playhead.replay.matching.fingerprint import plain_key
+from playhead.replay.matching.taped_errors import rebuild
 from playhead.replay.points_table import PointsTable
 from playhead.tape.blobs import SPILLED
 from playhead.tape.reader import Tape, collector_paused
 
 if TYPE_CHECKING:
     from playhead.llm import http_headers
+    from playhead.replay import inbound_requests
+    from playhead.replay.inbound_requests import InboundRequest
 else:
+    inbound_requests = Later("playhead.replay.inbound_requests")  # for `replay --request`
     http_headers = Later(
         "playhead.llm.http_headers"
     )  # for compressed answers with a secret of the vault
@@ -45,6 +48,10 @@ class TapedCall:
     spilled: bool = False
     # Knows the places of its moments in the order of the tape; None: the order is not kept.
     table: PointsTable | None = None
+    # For a connection of which one request is replayed.
+    request_alone: InboundRequest | None = None
+    # Whether a replay of one request may leave it out.
+    is_optional: bool = False
 
     def moment(self, at_ns: int, *, left: int | None = None) -> int:
         """Return the moment `at_ns` after the call began, with its place in the order, if it has one."""
@@ -84,6 +91,8 @@ class TapedRun:
     segments: dict[str, Event]
     ambient: list[Event]
     outputs: list[Event]
+    # The turns of inbound requests.
+    turns: list[Event] = field(default_factory=list)
     # The order of points, as packed events.
     points: list[Event] = field(default_factory=list)
     table: PointsTable | None = None
@@ -95,6 +104,8 @@ class TapedRun:
     closed: set[str] = field(default_factory=set)
     # The folder that the program runs in now, if it differs from that of this process.
     cwd: str | None = None
+    # The only request that is replayed; None: all of them.
+    request: InboundRequest | None = None
 
     @property
     def was_killed(self) -> bool:
@@ -102,8 +113,10 @@ class TapedRun:
         return any(call.event.segment not in self.closed for call in self.calls)
 
 
-def load(tape: Tape) -> TapedRun:
-    """Read the whole tape once. Blobs stay on disk until their call is served."""
+def load(tape: Tape, *, request: int | None = None) -> TapedRun:
+    """Read the whole tape once. Blobs stay on disk until their call is served. `request`: leave out the other requests
+    that clients sent to the program.
+    """
     recording = TapedRun(
         tape=tape,
         calls=[],
@@ -118,6 +131,8 @@ def load(tape: Tape) -> TapedRun:
             if event.ours and isinstance(event.data, dict):
                 _hear(recording, by_ref, event, spilled=SPILLED in raw)
         _enclose_transports(recording)
+        if request is not None:
+            recording.request = inbound_requests.keep_request(recording, request)
         _keep_order(recording)
     return recording
 
@@ -191,6 +206,8 @@ def _hear(
         recording.points.append(recording.tape.whole(event) if spilled else event)
     elif kind == events.OUTPUT:
         recording.outputs.append(event)
+    elif kind == events.TURN_START:
+        recording.turns.append(event)
     elif kind == events.RUN_START and recording.run_start is None:
         recording.run_start = event
     elif kind == events.RUN_END:
@@ -248,6 +265,9 @@ def answer_of(
             head_ns = call.moment(int((data.get("at_ns") or [0])[0]), left=left)
             continue
         pieces.extend(_pieces(call, stream, data, left))
+    request = call.request_alone
+    if request is not None:
+        pieces = [one for one in pieces if request.since_ns <= one.at_ns < request.until_ns]
     if secrets:
         pieces = _with_secrets(pieces, head, secrets)
         head, ended = filled(head, secrets), filled(ended, secrets)
@@ -263,6 +283,7 @@ def answer_of(
             dies=dies,
             began_ns=call.event.mono,
             quiet=quiet,
+            request=None if request is None else request.index,
         )
     known = ("call", "how", "took_ns", "value", "error", "chunks", "bytes", "streams")
     return Taped(
@@ -279,6 +300,7 @@ def answer_of(
         match=match,
         began_ns=call.event.mono,
         quiet=quiet,
+        request=None if request is None else request.index,
     )
 
 
@@ -357,44 +379,3 @@ def _pieces(call: TapedCall, stream: str, data: dict[str, Any], left: int | None
         )
         at += size
     return pieces
-
-
-class TapedError(Exception):
-    """Replaces an exception whose class this program does not have; the message names the class."""
-
-    def __init__(self, type_name: str, message: str) -> None:
-        super().__init__(f"{type_name}: {message}")
-        self.type_name = type_name
-
-
-def rebuild(frozen: Any) -> BaseException | None:
-    if not isinstance(frozen, dict) or "$exception" not in frozen:
-        return None
-    name, message = str(frozen["$exception"]), str(frozen.get("message", ""))
-    kind = _find(name)
-    if kind is None:
-        return TapedError(name.rpartition(":")[2], message)
-    args = thaw(frozen.get("args"))
-    arguments = tuple(args) if isinstance(args, list) else (message,)
-    try:
-        error = kind.__new__(kind, *arguments)
-        error.args = arguments
-        state = thaw(frozen.get("state") or {})
-        if isinstance(state, dict):
-            error.__dict__.update(state)
-    except Exception:  # noqa: BLE001  whatever a stranger's class does: the error is reported all the same
-        return TapedError(name.rpartition(":")[2], message)
-    cause = rebuild(frozen.get("cause"))
-    if cause is not None:
-        error.__cause__ = cause
-    return error
-
-
-def _find(name: str) -> type[BaseException] | None:
-    module_name, _, path = name.partition(":")
-    found: Any = sys.modules.get(module_name)
-    for part in path.split("."):
-        if found is None:
-            return None
-        found = vars(found).get(part) if hasattr(found, "__dict__") else None
-    return found if isinstance(found, type) and issubclass(found, BaseException) else None

@@ -69,6 +69,8 @@ class ReplayOptions(NamedTuple):
     seed: int = 0
     fork_at: int | None = None
     edits: tuple[str, ...] = ()
+    # The only inbound request that is replayed; None: all of them.
+    request: int | None = None
 
 
 def write_options(wishes: ReplayOptions) -> dict[str, Any]:
@@ -85,6 +87,7 @@ def write_options(wishes: ReplayOptions) -> dict[str, Any]:
         "seed": wishes.seed,
         "fork_at": wishes.fork_at,
         "edits": list(wishes.edits),
+        "request": wishes.request,
     }
 
 
@@ -110,6 +113,7 @@ def read_options(live: tuple[str, ...], options: Mapping[str, Any]) -> ReplayOpt
         seed=int(options.get("seed") or 0),
         fork_at=options.get("fork_at"),
         edits=tuple(options.get("edits") or ()),
+        request=options.get("request"),
     )
 
 

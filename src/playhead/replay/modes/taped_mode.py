@@ -157,6 +157,8 @@ class ReplayMode:
         self._printed: dict[str, Printed] = {}
         # The calls that `rematch` has given out, by number.
         self._rematched: set[int] = set()
+        # Called before this process ends: connections to the program that are still open are compared then.
+        self.last_looks: list[Callable[[], None]] = []
         # The process that ends where the run was killed; None: this process.
         self.mortal: int | None = None
         self._lock = threading.Lock()
@@ -220,6 +222,7 @@ class ReplayMode:
 
     def die(self) -> None:
         """End as the run ended: by the same signal, without a message."""
+        self.look_a_last_time()
         code = self.recording.tape.manifest.exit_code
         number = -code if code is not None and code < 0 else signal.SIGKILL
         if self.mortal is not None:
@@ -232,6 +235,17 @@ class ReplayMode:
             signal.signal(number, signal.SIG_DFL)
         os.kill(clock.pid(), number)
         signal.pause()
+
+    @property
+    def is_request_done(self) -> bool:
+        """Return whether one request is replayed, and the program has made all of its calls."""
+        if self.recording.request is None:
+            return False
+        return all(one.is_optional or is_side(one) for one in self.matcher.unserved())
+
+    def look_a_last_time(self) -> None:
+        while self.last_looks:
+            self.last_looks.pop()()
 
     @property
     def is_where_it_was_killed(self) -> bool:

@@ -75,6 +75,8 @@ class Report:
     files: FilesReport | None = None
     # `strict`, or the reason why the order of concurrent work was not kept.
     order: str = "strict"
+    # The inbound request that was replayed alone: its number, name, and the number of its calls.
+    request: dict[str, Any] | None = None
 
     @property
     def first_divergence(self) -> dict[str, Any] | None:
@@ -98,10 +100,12 @@ def judge(
 ) -> Report:
     """Read and compare both tapes, and judge the replay. If something was live, only the calls from the tape count."""
     wishes = wishes or ReplayOptions()
-    then, now = load(original), load(replayed)
+    then, now = load(original, request=wishes.request), load(replayed)
     exits = {"recorded": original.manifest.exit_code, "replayed": replayed.manifest.exit_code}
-    difference = outputs.difference(then, now)
-    state = watched_stores.compared(original, replayed, then, now)
+    # The output and the state of one request cannot be told from those of the others.
+    is_whole = then.request is None
+    difference = outputs.difference(then, now) if is_whole else None
+    state = watched_stores.compared(original, replayed, then, now) if is_whole else _NO_STATE
     unused = _expected(_unused(then, now), then, wishes)
     found = _found(original, replayed, unused, exits, wishes)
     if not wishes.mixed:
@@ -127,7 +131,8 @@ def judge(
         coverage=_coverage(now, found, unused),
         divergences=divergences,
         exit_code=exits,
-        output_same=None if not then.outputs and not now.outputs else difference is None,
+        output_same=difference is None if is_whole and (then.outputs or now.outputs) else None,
+        request=None if then.request is None else then.request.as_json(),
         state=state,
         duration_s={
             "recorded": original.manifest.duration_s,
@@ -138,6 +143,7 @@ def judge(
             *([redacted] if (redacted := causes.redaction_note(then, divergences)) else ()),
             *notes,
             *_interrupted(exits),
+            *([_ALONE] if verdict == "diverged" and not is_whole else ()),
             *skipped,
             *outputs.remarks(then, now),
             *extras.unchanged(now),
@@ -154,6 +160,14 @@ def judge(
     )
 
 
+_ALONE = (
+    "Earlier requests were not sent: what they left in the program (a cache, a session, a token that the first of them "
+    "got) is missing, which may be the cause."
+)
+# For a replay whose state is not compared.
+_NO_STATE: dict[str, Any] = {"same": None, "first_difference": None}
+
+
 def _found(
     original: Tape,
     replayed: Tape,
@@ -167,7 +181,8 @@ def _found(
         *(_never_made(call) for call in unused),
         *_stopped(original, replayed, wishes),
     ]
-    if not _same_exit(exits) and wishes.fork_at is None:
+    # A replay of one request may have to end the server.
+    if not _same_exit(exits) and wishes.fork_at is None and wishes.request is None:
         found.append(_other_exit(exits, replayed))
     return found
 
@@ -313,7 +328,9 @@ def _unused(then: TapedRun, now: TapedRun) -> list[TapedCall]:
         match = call.event.data.get("match")
         if isinstance(match, dict):
             _with_all_below(str(match.get("of")), then, served)
-    return [call for call in then.calls if call.ref not in served and not is_side(call)]
+    return [
+        call for call in then.calls if not (call.ref in served or call.is_optional or is_side(call))
+    ]
 
 
 def _with_all_below(ref: str, then: TapedRun, served: set[str]) -> None:

@@ -79,7 +79,10 @@ def name_of(call: CallItem) -> str:
 
 
 def _turn(turn: TurnItem) -> Text:
-    line = Text.assemble(("turn ", "quiet"), (one_line(turn.name, 60), "turn"))
+    kind = "turn " if turn.request is None else f"request {turn.request} "
+    line = Text.assemble((kind, "quiet"), (one_line(turn.name, 60), "turn"))
+    if turn.request is not None and isinstance(turn.value, dict):
+        line.append(f" → {one_line(str(turn.value.get('status')), 10)}", style="quiet")
     if turn.purpose:
         line.append(f" · {one_line(turn.purpose, 200)}", style="why")
     if turn.decision and turn.decision != "error":

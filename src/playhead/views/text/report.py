@@ -32,6 +32,8 @@ def print_report(report: Report) -> None:
     what = f"replay of {report.run}"
     if report.forked_at is not None:
         what = f"{report.replay}, from step {report.forked_at} of {report.run}"
+    if report.request is not None:
+        what = one_line(f"request {report.request['number']} of {report.run}", 100)
     out.print(
         Text.assemble(
             _verdict(report),
@@ -39,6 +41,8 @@ def print_report(report: Report) -> None:
             "" if report.order == "strict" else f" · {report.order}",
         )
     )
+    if report.request is not None:
+        out.print(Text(_request_line(report.request), style="quiet"))
     if started := _start_up(report):
         out.print(Text(started, style="quiet"))
     if report.coverage:
@@ -61,6 +65,17 @@ def print_report(report: Report) -> None:
     for note in (*_file_lines(report), *report.notes):
         # Long enough for three names and the command that follows them: a shortened command cannot be copied.
         out.print(Text(one_line(note, 400), style="quiet"))
+
+
+def _request_line(request: dict[str, Any]) -> str:
+    """Return what a replay of one request has compared."""
+    calls = int(request["calls"])
+    made = f"its {calls:,} calls" if calls != 1 else "its one call"
+    return one_line(
+        f"{request['name']}: compared are the answer and {made if calls else 'that it makes no call'}; not the "
+        "output, files and state of the run",
+        400,
+    )
 
 
 def _start_up(report: Report) -> str:

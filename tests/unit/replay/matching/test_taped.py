@@ -9,7 +9,8 @@ from playhead.launch.opening import Wish
 from playhead.recording import deck
 from playhead.recording.adapter import FunctionAdapter
 from playhead.recording.calls import Call
-from playhead.replay.matching.taped import TapedError, load, rebuild
+from playhead.replay.matching.taped import load
+from playhead.replay.matching.taped_errors import TapedError, rebuild
 from playhead.tape.reader import Tape
 
 
