@@ -243,9 +243,10 @@ class OpenSegment:
         """Return the JSON of a value that JSON holds exactly, and whether the value must be examined: it may hold a
         secret, or its JSON is longer than `most`. None: JSON does not hold the value exactly.
         """
-        core, search = native_core.core, self._search
+        core, search, redactor = native_core.core, self._search, self._redactor
+        keys = self._keys if redactor is None else redactor.safe_keys.of(value)
         if core is not None and search is not None:
-            found = core.encode(value, self._keys.known, THRESHOLD, *search)
+            found = core.encode(value, keys.known, THRESHOLD, *search)
             if type(found) is bytes:
                 return found, False
             if found is not None:
@@ -253,7 +254,7 @@ class OpenSegment:
                 return encoded, is_confirmed(encoded, clue, (), search[1])
         # The core leaves unusual and large values to Python.
         try:
-            if is_plain(value, self._keys):
+            if is_plain(value, keys):
                 encoded = self._json(value)
                 is_long = len(encoded) > most
                 return encoded, is_long or (self._suspects is not None and self._suspects(encoded))

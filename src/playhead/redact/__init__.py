@@ -2,7 +2,8 @@
 describe them.
 """
 
-from playhead.redact.redactor import Redactor, SafeKeys
+from playhead.redact.redactor import Redactor
+from playhead.redact.safe_keys import SafeKeys
 from playhead.redact.streams import StreamCleaner
 
 __all__ = ["Redactor", "SafeKeys", "StreamCleaner"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from binascii import b2a_base64
 
 from playhead.encoding.jsonbytes import quote, quote_as_is
-from playhead.encoding.plain import Keys
 from playhead.host import native_core
 from playhead.host.later import Later
 from playhead.host.lean import partial
@@ -23,7 +22,8 @@ from playhead.redact.forms import (
     redacted_cookies,
     redacted_token,
 )
-from playhead.redact.names import is_secret_name, is_secret_variable, may_hold
+from playhead.redact.names import is_secret_variable, may_hold
+from playhead.redact.safe_keys import OWN_WAY, SafeKeys
 from playhead.redact.span_places import Span, apart
 from playhead.redact.spans import ENCODED, run_of, spans, suspicious
 
@@ -45,28 +45,6 @@ _SHORTEST_VALUE = 8  # shorter values ("1", "true", "prod") occur in many texts
 _SHORTEST_TEXT = 8
 _MOST_DIGESTS = 256
 _BASE64 = frozenset({"$bytes", "$bytearray", "$text", "b64"})
-# Members with their own rules, wherever they occur: base64 is decoded, and in a command line an option
-# describes the next word.
-_OWN_WAY = frozenset({"b64", "argv", "command", "shell"})
-
-
-class SafeKeys(Keys):
-    """Decides which keys are neither codecs nor names of secrets."""
-
-    def __init__(self, names: frozenset[str], kept: frozenset[str] = frozenset()) -> None:
-        super().__init__()
-        self._names = names
-        self._kept = kept
-
-    def is_safe(self, key: str) -> bool:
-        return "$" not in key and key not in _OWN_WAY and not self.is_secret(key)
-
-    def is_secret(self, key: str) -> bool:
-        if key in self.known:
-            return False
-        if self._kept and key.lower() in self._kept:
-            return False
-        return is_secret_name(key) or key.lower() in self._names
 
 
 class Redactor:
@@ -290,10 +268,10 @@ class Redactor:
         if type(item) is str:
             if key in _BASE64:
                 return self._clean_base64(item)
-            if key in _OWN_WAY:
+            if key in OWN_WAY:
                 return self.clean_text(item, options=True)
         elif type(item) is list:
-            if key in _OWN_WAY and set(map(type, item)) == {str}:
+            if key in OWN_WAY and set(map(type, item)) == {str}:
                 return self.clean_argv(item)
             if key == "$tuple":
                 return self._pair(item, text)

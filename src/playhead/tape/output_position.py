@@ -25,6 +25,9 @@ _NAME = "output.at"
 _STREAMS = ("stdout", "stderr")
 # The pipe's inode; a count that is odd while the pipe is being read; bytes read so far.
 _SLOT = struct.Struct("QQQ")
+_PLACES = tuple((stream, _SLOT.size * at) for at, stream in enumerate(_STREAMS))
+# The bytes in a pipe, as the kernel counts them.
+_COUNT, _NONE = struct.Struct("i"), b"\0" * 4
 # How often to check again while the reader is reading. It needs microseconds; on a busy machine it may be descheduled
 # in the middle, so the later checks come after a pause. The limit is for a reader that was stopped.
 _LOOKS = 200
@@ -69,10 +72,12 @@ def forget(run: Path) -> None:
 class OutputGauge:
     """The writer's side: how much has been written into a pipe that is the command's output."""
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path | str) -> None:
         self._page: mmap.mmap | None = None
         with suppress(OSError, ValueError):  # there is no page: the output is not passed on
-            fd = os.open(run / _NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = os.open(
+                f"{run}/{_NAME}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            )
             try:
                 self._page = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
             finally:
@@ -88,22 +93,24 @@ class OutputGauge:
             what = os.fstat(fd)
             if not stat.S_ISFIFO(what.st_mode):
                 return None
-            for stream in _STREAMS:
-                if _SLOT.unpack_from(self._page, _place(stream))[0] == what.st_ino:
-                    return self._look(stream, fd)
+            for stream, place in _PLACES:
+                if _SLOT.unpack_from(self._page, place)[0] == what.st_ino:
+                    at = self._look(place, fd)
+                    return None if at is None else (stream, at)
         except OSError:
             return None
         return None
 
-    def _look(self, stream: str, fd: int) -> tuple[str, int] | None:
-        assert self._page is not None  # noqa: S101  asked by `read` alone
+    def _look(self, place: int, fd: int) -> int | None:
+        page, read_slot = self._page, _SLOT.unpack_from
+        assert page is not None  # noqa: S101  asked by `read` alone
         for look in range(_LOOKS + _PATIENT_LOOKS):
             if look >= _LOOKS:
                 clock.sleep(_PAUSE_S)
-            before = _SLOT.unpack_from(self._page, _place(stream))
-            waiting = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
-            if before[1] % 2 == 0 and _SLOT.unpack_from(self._page, _place(stream)) == before:
-                return stream, int(before[2]) + int(waiting)
+            before = read_slot(page, place)
+            waiting = _COUNT.unpack(fcntl.ioctl(fd, termios.FIONREAD, _NONE))[0]
+            if before[1] % 2 == 0 and read_slot(page, place) == before:
+                return int(before[2]) + int(waiting)
         return None
 
 

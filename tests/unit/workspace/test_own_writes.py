@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -150,7 +151,7 @@ class _SilentSocket:
     def settimeout(self, limit: float) -> None:
         self.limits.append(limit)
 
-    def recv(self, _: int) -> bytes:
+    def recvmsg(self, *_: object) -> bytes:
         type(self).now_ns += int(self.limits[-1] * 1e9)
         raise TimeoutError
 
@@ -171,3 +172,42 @@ def test_a_late_answer_is_waited_for_and_a_missing_one_costs_little_in_all(
     _SilentSocket.now_ns += 2_000_000_000
     marks.start("1:41")
     assert len(limits) == 6, "it may be back"
+
+
+def _wait_until_quiet(session: Session) -> None:
+    """Wait until the watcher has stored all changes. It tells the processes of the run."""
+    queue = session.marks._quiet
+    assert queue
+    latest = time.monotonic() + 20
+    while not queue.is_quiet():  # type: ignore[union-attr]  # not True
+        assert time.monotonic() < latest
+        os.sched_yield()
+
+
+def test_a_call_between_two_changes_needs_no_mark_and_owns_its_changes(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.call("true")
+    marked: list[str] = []
+    symlink = os.symlink
+    monkeypatch.setattr(
+        call_marks.os, "symlink", lambda target, name: (marked.append(name), symlink(target, name))
+    )
+    for number in range(2, 5):
+        _wait_until_quiet(session)
+        session.marks.start(f"1:{number}")
+        session.marks.end(f"1:{number}")
+    assert marked == []
+    _wait_until_quiet(session)
+    session.marks.start("1:5")
+    _wait_until_quiet(session)
+    session.marks.start("1:6")
+    session.shell("echo of 6 > six.txt; echo x > build/ignored.bin")
+    session.marks.end("1:6")
+    assert len(marked) == 1, "only the call that changed a file was marked, at its end"
+    _wait_until_quiet(session)
+    session.marks.end("1:5")
+    (session.folder / "own.txt").write_text("after both")
+    history = session.stop()
+    assert _calls_of(history, b"six.txt") == [("1:5", "1:6")]
+    assert _calls_of(history, b"own.txt") == [()]

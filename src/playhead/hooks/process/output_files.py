@@ -18,7 +18,6 @@ from playhead.recording import lanes, order_slot
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
-    from pathlib import Path
     from typing import Any
 
     from playhead.hooks.process.flight import Flight
@@ -29,7 +28,7 @@ else:
     output_position = Later("playhead.tape.output_position")  # most processes start no child
 
 
-_gauge: tuple[Path, OutputGauge] | None = None
+_gauge: tuple[str, OutputGauge] | None = None
 # Children that inherit a stream, in the order of their start; and the offset up to which each stream is assigned.
 _running: list[Inherited] = []
 _seen: dict[str, int] = {}
@@ -93,8 +92,8 @@ class Inherited:
         return {"wrote": self._parts} if self._parts else {}
 
     @property
-    def run(self) -> Path:
-        return self._crossing.deck.recorder.run
+    def run(self) -> str:
+        return self._crossing.deck.recorder.folder
 
 
 def _settle_around(fd: int, own: bytes | None) -> Callable[[], None] | None:
@@ -224,7 +223,7 @@ def _streams(stdout: str, stderr: str) -> dict[str, int]:
     return {name: fd for name, kind, fd in kinds if kind == "inherited"}
 
 
-def _gauge_of(run: Path) -> OutputGauge:
+def _gauge_of(run: str) -> OutputGauge:
     global _gauge  # noqa: PLW0603  one a process
     if _gauge is None or _gauge[0] != run:
         _gauge = (run, output_position.OutputGauge(run))

@@ -214,11 +214,12 @@ def _carried(asked: Mapping[str, Any], crossing: Crossing) -> dict[str, Any]:
         return {}
     if asked.get("shell"):
         _, env = children.carry(["/bin/sh", "-c", *words], asked.get("env"), crossing)
-        return {} if env is None else {"env": env}
+        return {} if env is None else {"env": getattr(env, "encoded", env)}
     executable = asked.get("executable")
     program = words if executable is None else [process_request.text_of(executable), *words[1:]]
     argv, env = children.carry(program, asked.get("env"), crossing)
-    changed: dict[str, Any] = {} if env is None else {"env": env}
+    # `Popen` encodes the variables of a child, unless they are encoded.
+    changed: dict[str, Any] = {} if env is None else {"env": getattr(env, "encoded", env)}
     if argv != program:
         changed["args"] = argv if executable is None else [*words[:1], *argv[1:]]
         if executable is not None:

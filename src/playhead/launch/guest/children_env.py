@@ -46,6 +46,7 @@ class Carriage:
         self._terminals = terminals
         self._seed = seed
         self._stdin = stdin
+        self._prepared: variables.Prepared | None = None
 
     def carry(
         self, argv: list[str], env: Mapping[str, str] | None, call: str
@@ -59,19 +60,27 @@ class Carriage:
             )  # `playhead record` inside a recorded run: that child has a run of its own
         is_worker = not self._inner and _starts_worker()
         here = lanes.current.get()
-        ticket = Ticket(
+        lane = here.worker() if is_worker else here.process()
+        if env is None and type(given) is dict and not _is_closed(argv):
+            prepared = self._prepared
+            if prepared is None or prepared.env is not given:
+                prepared = self._prepared = variables.Prepared(given, self._ticket(call, lane))
+            return argv, prepared.of(call, lane, rerun=is_worker)
+        return equip(argv, given, self._ticket(call, lane, rerun=is_worker))
+
+    def _ticket(self, call: str, lane: str, *, rerun: bool = False) -> Ticket:
+        return Ticket(
             run=self._run,
             parent=call,
-            lane=here.worker() if is_worker else here.process(),
+            lane=lane,
             terminals=self._terminals,
             seed=self._seed,
             detours=self._detours,
             inner=True,
-            rerun=is_worker,
+            rerun=rerun,
             shims=self._shims,
             stdin=self._stdin,
         )
-        return equip(argv, given, ticket)
 
 
 # The variables of this process as the system has them, and decoded. One object: threads replace it as a whole.
@@ -110,7 +119,7 @@ def equip(
     argv: list[str], env: Mapping[str, str], ticket: Ticket
 ) -> tuple[list[str], dict[str, str]]:
     """Return the argv and the environment with which a child joins the run of `ticket`."""
-    if not (argv and python_argv.is_python(argv[0]) and python_argv.is_closed(argv)):
+    if not _is_closed(argv):
         return argv, variables.write(env, ticket)
     door = python_argv.opened(argv, version_of(argv[0], env))
     if not door.without_variables:
@@ -121,6 +130,11 @@ def equip(
     # `-E` and `-I` also make the hash seed random; our seed is restored with the other variables.
     ticket = ticket._replace(restore={**dict.fromkeys([variables.PATH]), **own})
     return door.argv, variables.write(left, ticket)
+
+
+def _is_closed(argv: list[str]) -> bool:
+    """Return whether this is a Python that our variables alone do not reach."""
+    return bool(argv) and python_argv.is_python(argv[0]) and python_argv.is_closed(argv)
 
 
 def version_of(program: str, env: Mapping[str, str]) -> tuple[int, int] | None:

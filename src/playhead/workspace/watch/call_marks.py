@@ -2,8 +2,9 @@
 quick, and never raises.
 
 A mark is a symbolic link in a folder that the watcher's own queue of file events includes: so marks and
-changes have one exact order, for 20 µs. The link's target is the address of a socket on which this process
-waits until the changes so far are stored: otherwise the next call might overwrite them.
+changes have one exact order. The link's target is the address of a socket on which this process waits until the
+changes so far are stored: otherwise the next call might overwrite them. Where no change waits to be stored, a line in
+a list takes the place of the mark (`call_log`).
 
 Other kinds of marks have a path as their target. `OWN` and the kinds beside it: the program's own code is about to
 change this file. `OUTSIDE`: the program is about to write this file, which no workspace has. `READ`: the program is
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from playhead.recording.calls import Call
-
+    from playhead.workspace.watch import call_log
 else:
     socket = Later("socket")
+    call_log = Later("playhead.workspace.watch.call_log")  # most processes make no calls
 
 FOLDER = "marks"
 START, END, MOMENT, APPLY, FINISH = "S", "E", "M", "A", "F"
@@ -44,6 +46,8 @@ COVERED = "covered"
 # A replay whose files are not ready in this time continues; the comparison at its end reports it.
 _LONGEST_APPLYING_S = 30.0
 NO_ANSWER = "-"
+# After the address of a process that wants to share the queue of file events: see `call_log`.
+SHARES = "+"
 # How long a mark waits on average. A mark that waits less leaves the rest to later ones: on an overloaded machine the
 # watcher gets processor time late, and a version that it has not read when the next call starts is lost.
 _AVERAGE_S = 0.04
@@ -98,6 +102,8 @@ class CallMarks:
         # 0.
         self._first_start_ns = self._last_end_ns = 0
         self._open_calls = 0
+        # The watcher's queue of file events; False: it cannot be shared.
+        self._quiet: call_log.QuietQueue | bool | None = None
 
     def may_be_written_by_call(self, changed_ns: int) -> bool:
         """Return whether a file that changed at this time may have been written by a call of this process."""
@@ -204,16 +210,19 @@ class CallMarks:
     def start(self, call: str) -> None:
         self._open_calls += 1
         self._first_start_ns = self._first_start_ns or wall_ns()
-        self._put(START, call, wait=True)
+        if not (self._quiet and self._quiet.append(START, call)):
+            self._put(START, call, wait=True)
 
     def end(self, call: str) -> None:
         self._open_calls -= 1
         self._last_end_ns = wall_ns()
-        self._put(END, call, wait=True)
+        if not (self._quiet and self._quiet.append(END, call)):
+            self._put(END, call, wait=True)
 
     def moment(self, call: str) -> None:
         """Mark that the changes so far happened before this call."""
-        self._put(MOMENT, call, wait=False)
+        if not (self._quiet and self._quiet.is_quiet()):
+            self._put(MOMENT, call, wait=False)
 
     def _put(self, kind: str, call: str, *, wait: bool) -> None:
         started = mono_ns()
@@ -226,16 +235,24 @@ class CallMarks:
                 # With an empty name, the kernel chooses an address outside the file system (Linux).
                 line.bind("")
                 line.settimeout(self._longest_wait())
-                os.symlink(line.getsockname()[1:].decode(), name)
+                asks = self._quiet is None and not self._is_replay
+                os.symlink(f"{line.getsockname()[1:].decode()}{SHARES if asks else ''}", name)
                 try:
-                    line.recv(1)
+                    queue = call_log.receive_queue(line) if asks else line.recv(1)
                     self._misses = 0
+                    if asks:
+                        self._share(queue)
                 except OSError:
                     self._miss()
             unused = _AVERAGE_S - (mono_ns() - started) / 1e9
             self._saved_s = max(0.0, min(self._saved_s + unused, _MOST_SAVED_S))
         except (OSError, ValueError):
             return  # a full disk, no descriptors left, a platform without such sockets
+
+    def _share(self, queue: int | None) -> None:
+        self._quiet = False
+        if queue is not None:
+            self._quiet = call_log.QuietQueue(self._folder, queue)
 
     def _longest_wait(self) -> float:
         if self._is_replay is None:

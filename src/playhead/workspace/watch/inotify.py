@@ -46,9 +46,9 @@ class Inotify:
         if self.fd < 0:
             raise _failure("inotify_init1")
 
-    def add(self, folder: bytes) -> int:
+    def add(self, folder: bytes, events: int = _WATCHED) -> int:
         """Watch a folder. The same folder under another name gets the same number again."""
-        flags = _WATCHED | _ONLY_FOLDERS | _DONT_FOLLOW
+        flags = events | _ONLY_FOLDERS | _DONT_FOLLOW
         number = self._library.inotify_add_watch(self.fd, folder, ctypes.c_uint32(flags))
         if number < 0:
             raise _failure("inotify_add_watch")

@@ -11,6 +11,8 @@ class OpenCalls:
     def __init__(self) -> None:
         # The process of each call, if it can be seen from here: another namespace has other numbers.
         self._processes: dict[str, str | None] = {}
+        # The processes that have been seen from here.
+        self._seen: set[str] = set()
 
     @property
     def names(self) -> set[str]:
@@ -18,8 +20,11 @@ class OpenCalls:
 
     def start(self, call: str) -> None:
         process = f"/proc/{pid_of(call)}"
-        # The process waits at its mark, so it exists now.
-        self._processes[call] = process if os.path.exists(process) else None
+        # A process that waits at its mark exists now. One that has logged its call may have ended since, but it has
+        # waited at a mark before.
+        if process not in self._seen and os.path.exists(process):
+            self._seen.add(process)
+        self._processes[call] = process if process in self._seen else None
 
     def end(self, call: str) -> None:
         self._processes.pop(call, None)

@@ -49,6 +49,11 @@ class OwnWrites:
         # Finished operations whose changes have not been attributed yet: their kinds by path.
         self._done: dict[bytes, str] = {}
 
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no announced operation is under way, and none has changes that are not attributed yet."""
+        return not self._pending and not self._done
+
     def announce(self, full: bytes, one: Announcement) -> None:
         """Note that the program's own code is about to change a file, if it is in this workspace."""
         if full.startswith(self._prefix) and len(self._pending) < _MOST:

@@ -9,7 +9,8 @@ from contextlib import suppress
 
 from playhead.encoding.values import safe_str
 from playhead.workspace.watch import call_marks as marks
-from playhead.workspace.watch.inotify import FileEvent, Inotify, is_silent
+from playhead.workspace.watch.call_log import CallLog
+from playhead.workspace.watch.inotify import CREATE, FileEvent, Inotify, is_silent
 
 
 class WatchQueue:
@@ -24,7 +25,8 @@ class WatchQueue:
         self.unreadable: set[tuple[int, bytes]] = set()
         self.why_scan: str | None = None
         self.events = Inotify()
-        self._marks_watch = self.events.add(self.marks)
+        self.log = CallLog(self.marks)
+        self._marks_watch = self.events.add(self.marks, CREATE)
 
     def is_mark(self, event: FileEvent) -> bool:
         return event.watch == self._marks_watch
@@ -66,6 +68,7 @@ class WatchQueue:
 
     def close(self) -> None:
         self.events.close()
+        self.log.close()
         with suppress(OSError):
             for name in os.listdir(self.marks):
                 os.unlink(os.path.join(self.marks, name))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import queue
 import select
-import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -32,6 +31,7 @@ from playhead.workspace.watch.effect_events import ChangeOrigin, effect_events, 
 from playhead.workspace.watch.effects import Effects
 from playhead.workspace.watch.inotify import FileEvent, parse_events
 from playhead.workspace.watch.late_files import CallTimes, OutsideWatch, older_folder
+from playhead.workspace.watch.mark_answers import MarkAnswers
 from playhead.workspace.watch.open_calls import OpenCalls, pid_of
 from playhead.workspace.watch.own_writes import Announcement
 from playhead.workspace.watch.watch_queue import WatchQueue
@@ -73,8 +73,7 @@ class Watcher:
         self._scan_next = watches.why_scan is not None
         self._scanned_ns = self._scan_took_ns = 0
         self._wake, self._woken = os.pipe()
-        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._line.setblocking(False)
+        self._answers = MarkAnswers(watches.events.fd)
         self._threads = [
             threading.Thread(target=self._guard, args=(one,), daemon=True, name=name)
             for one, name in ((self._drain, "playhead-files-queue"), (self._work, "playhead-files"))
@@ -90,7 +89,7 @@ class Watcher:
         for one in self._threads:
             one.join()
         os.close(self._wake)
-        self._line.close()
+        self._answers.close()
         self._watches.close()
 
     def _guard(self, work: Any) -> None:
@@ -109,7 +108,10 @@ class Watcher:
         poll.register(self._wake, select.POLLIN)
         while True:
             ready = dict(poll.poll())
-            while queued := source.read():
+            queued = b"?"
+            while queued:
+                self._watches.log.begin_read()
+                queued = source.read()
                 self._batches.put((clock.mono_ns(), queued))
             if self._wake in ready:
                 self._batches.put(None)
@@ -122,7 +124,10 @@ class Watcher:
             _ = one.state.selection.tracked
         is_ended = False
         until = clock.mono_ns()
+        handled = 0
         while not is_ended:
+            if self._is_idle:
+                self._watches.log.end_read(handled)
             is_dirty = any(one.dirty for one in self._all.values())
             try:
                 batch = self._batches.get(timeout=_QUIET_S if is_dirty else None)
@@ -134,11 +139,26 @@ class Watcher:
                 is_ended = True
                 continue
             until = batch[0]
+            self._read_log()
+            handled += 1
             for event in parse_events(batch[1]):
-                self._apply(event, batch[0])
+                self._apply(event, until)
+        self._read_log()
         if self._scans:
             self._scan()
         self._settle(clock.mono_ns())
+
+    @property
+    def _is_idle(self) -> bool:
+        """Return whether calls may start and end without a mark: see `call_log`."""
+        each = self._all.values()
+        return not (self._scans or any(one.unstored or not one.own.is_idle for one in each))
+
+    def _read_log(self) -> None:
+        """Handle the calls that started or ended without a mark, when no change was unstored."""
+        for kind, moment, call in self._watches.log.read():
+            self._pass(kind, call, moment)
+            self._group = self._open.names
 
     @property
     def _scans(self) -> bool:
@@ -200,14 +220,13 @@ class Watcher:
 
     def _mark(self, name: bytes) -> None:
         """Handle the start or end of a call: the changes so far belong to the calls that were open."""
-        kind, _, rest = os.fsdecode(name).partition(".")
-        when, _, call = rest.partition(".")
+        kind, when, call = os.fsdecode(name).split(".", 2)
         moment, _, thread = when.partition("-")
-        if kind in marks.ABOUT_PATHS:
-            self._heed_path(kind, os.path.join(self._watches.marks, name), call, int(thread or "0"))
-            return
         path = os.path.join(self._watches.marks, name)
-        answer = self._answer_once(path, int(moment))
+        if kind in marks.ABOUT_PATHS:
+            self._heed_path(kind, path, call, int(thread or "0"))
+            return
+        answer = self._answers.once(path, lambda: self._announce_pending(int(moment)))
         if thread and kind != marks.MOMENT:
             for effects in self._all.values():
                 effects.own.pass_by(int(thread))
@@ -217,15 +236,7 @@ class Watcher:
             if self._scans:
                 self._scan()
             self._look(origin, answer)
-        self._open.end_killed()
-        if kind == marks.START:
-            self._open.start(call)
-            self._times.start(call, int(moment))
-            self._group.add(call)
-        elif kind == marks.END:
-            self._open.end(call)
-            self._times.end(call, int(moment))
-            self._last_ended = call
+        self._pass(kind, call, int(moment))
         if is_settled:
             self._group = self._open.names
             self._store(origin, answer)
@@ -235,20 +246,16 @@ class Watcher:
         with suppress(OSError):
             os.unlink(path)
 
-    def _answer_once(self, mark: bytes, moment: int) -> Callable[[], None]:
-        """Return a function that lets the process that waits at a mark continue. Changes that are not stored by then
-        are announced on the tape: if this recorder is killed before it has stored them, the announcement counts them.
-        """
-        waiting = [mark]
-
-        def answer() -> None:
-            with suppress(OSError, IndexError):
-                address = os.readlink(waiting.pop())
-                if address != marks.NO_ANSWER.encode():
-                    self._announce_pending(moment)
-                    self._line.sendto(b".", b"\0" + address)
-
-        return answer
+    def _pass(self, kind: str, call: str, moment: int) -> None:
+        self._open.end_killed()
+        if kind == marks.START:
+            self._open.start(call)
+            self._times.start(call, moment)
+            self._group.add(call)
+        elif kind == marks.END:
+            self._open.end(call)
+            self._times.end(call, moment)
+            self._last_ended = call
 
     def _announce_pending(self, moment: int) -> None:
         if pending := sum(one.unstored for one in self._all.values()):
