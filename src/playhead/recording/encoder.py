@@ -221,7 +221,7 @@ class OpenSegment:
             ours = kind in KINDS and not user
             data = reduce(self._level, kind, data, ours=ours, frozen=self.frozen)
         elif redacted:
-            encoded = encode(data)
+            encoded = self._encode_redacted(data)
             return encoded if len(encoded) <= THRESHOLD else spill(self._folder, data, encode)
         found = self._plain(data, THRESHOLD)
         if found is not None and not found[1]:
@@ -231,6 +231,15 @@ class OpenSegment:
             return spill(self._folder, frozen, encode)
         encoded = encode(frozen)
         return encoded if len(encoded) <= THRESHOLD else spill(self._folder, frozen, encode)
+
+    def _encode_redacted(self, data: Any) -> bytes:
+        core, keys = native_core.core, self._keys
+        if core is not None and self._search is not None and type(data) is dict:
+            encoded = core.encode(data, keys.known, THRESHOLD, None, None)
+            if type(encoded) is bytes:
+                return encoded
+            keys.learn(data)  # for the next time
+        return self._json(data)
 
     def frozen(self, value: Any) -> Any:
         """Return `value` in its form on the tape, frozen and redacted, for matching against a tape."""

@@ -83,11 +83,16 @@ class OutputGauge:
             finally:
                 os.close(fd)
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether the output of this run is passed on, and can be measured."""
+        return self._page is not None and sys.platform == "linux"
+
     def read(self, fd: int) -> tuple[str, int] | None:
         """Return the name of the stream that `fd` is, and how much has been written into it; None if it is not a stream
         of the command, or cannot be determined.
         """
-        if self._page is None or sys.platform != "linux":
+        if self._page is None or not self.is_open:
             return None
         try:
             what = os.fstat(fd)

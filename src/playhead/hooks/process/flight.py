@@ -126,8 +126,10 @@ class Flight:
         _unfinished.add(self)
         if (crossing := self.crossing) is not None:
             last_words = crossing.deck.recorder.last_words
-            if not any(type(one) is _LeaveAll for one in last_words):
-                last_words.append(_LeaveAll(crossing.deck.recorder))
+            for one in last_words:
+                if type(one) is _LeaveAll:
+                    return
+            last_words.append(_LeaveAll(crossing.deck.recorder))
 
     @_fails_open
     def failed(self, error: BaseException) -> None:

@@ -138,6 +138,9 @@ def _positions() -> list[tuple[str, set[int], int]]:
     """
     found: dict[str, tuple[set[int], int]] = {}
     gauge = _gauge_of(_running[-1].run)
+    if not gauge.is_open:
+        _seen.clear()
+        return []
     for fd in (1, 2):
         at = gauge.read(fd)
         if at is not None:

@@ -98,7 +98,7 @@ def _init(original: Callable[..., None]) -> Callable[..., None]:
             or within.get()
             or len(args) > len(_POSITIONAL)
             or not asked.keys().isdisjoint(kwargs)
-            or "args" not in {**asked, **kwargs}
+            or not ("args" in asked or "args" in kwargs)
         ):
             return original(self, *args, **kwargs)
         asked.update(kwargs)

@@ -24,6 +24,7 @@ else:
     shlex = Later("shlex")
 
 PIPE, STDOUT, DEVNULL = -1, -2, -3  # the values that `subprocess` defines
+_KINDS = {PIPE: "pipe", STDOUT: "stdout", DEVNULL: "null"}
 
 _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "sh", "zsh"})
 # Programs with subcommands: their second word is part of the name.
@@ -86,6 +87,8 @@ def call_of(
 
 def text_of(word: Any) -> str:
     """Return a path or an argument of any accepted type as text; other values as their repr."""
+    if type(word) is str:
+        return word
     try:
         return os.fsdecode(word)
     except TypeError:
@@ -171,12 +174,14 @@ def kind_of(given: Any) -> str:
     if given is None:
         return "inherited"
     if isinstance(given, int) and given < 0:
-        return {PIPE: "pipe", STDOUT: "stdout", DEVNULL: "null"}.get(given, "closed")
+        return _KINDS.get(given, "closed")
     fd = fd_of(given)
     return "closed" if fd is None else kind_of_fd(fd)
 
 
 def fd_of(given: Any) -> int | None:
+    if given is None:
+        return None
     try:
         return given if isinstance(given, int) else int(given.fileno())
     except (AttributeError, OSError, ValueError):
