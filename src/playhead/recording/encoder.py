@@ -221,7 +221,15 @@ class OpenSegment:
             ours = kind in KINDS and not user
             data = reduce(self._level, kind, data, ours=ours, frozen=self.frozen)
         elif redacted:
-            encoded = self._encode_redacted(data)
+            core, known = native_core.core, self._keys.known
+            if core is not None and self._search is not None and type(data) is dict:
+                # Unknown keys are left to Python. `call` is a key of the most frequent events.
+                if "call" in data and not known.issuperset(data):
+                    self._keys.learn(data)
+                encoded = core.encode(data, known, THRESHOLD, None, None)
+                if type(encoded) is bytes:
+                    return encoded
+            encoded = encode(data)
             return encoded if len(encoded) <= THRESHOLD else spill(self._folder, data, encode)
         found = self._plain(data, THRESHOLD)
         if found is not None and not found[1]:
@@ -231,15 +239,6 @@ class OpenSegment:
             return spill(self._folder, frozen, encode)
         encoded = encode(frozen)
         return encoded if len(encoded) <= THRESHOLD else spill(self._folder, frozen, encode)
-
-    def _encode_redacted(self, data: Any) -> bytes:
-        core, keys = native_core.core, self._keys
-        if core is not None and self._search is not None and type(data) is dict:
-            encoded = core.encode(data, keys.known, THRESHOLD, None, None)
-            if type(encoded) is bytes:
-                return encoded
-            keys.learn(data)  # for the next time
-        return self._json(data)
 
     def frozen(self, value: Any) -> Any:
         """Return `value` in its form on the tape, frozen and redacted, for matching against a tape."""
@@ -252,8 +251,9 @@ class OpenSegment:
         """Return the JSON of a value that JSON holds exactly, and whether the value must be examined: it may hold a
         secret, or its JSON is longer than `most`. None: JSON does not hold the value exactly.
         """
-        core, search, redactor = native_core.core, self._search, self._redactor
-        keys = self._keys if redactor is None else redactor.safe_keys.of(value)
+        core, search, keys = native_core.core, self._search, self._keys
+        if type(value) is dict and "command" in value and self._redactor is not None:
+            keys = self._redactor.safe_keys.of(value)
         if core is not None and search is not None:
             found = core.encode(value, keys.known, THRESHOLD, *search)
             if type(found) is bytes:
