@@ -21,6 +21,7 @@ ALL = (
     "http",
     "proxy",
     "process",
+    "children",
     "shims",
     "ambient",
     "startup",

@@ -216,6 +216,34 @@ def test_an_event_that_is_plain_and_not_suspicious_is_as_clean_as_can_be(value):
             assert redactor.clean(value) == value
 
 
+words = st.sampled_from(
+    ["git", "-v", "--json", "--password", "--token=abcdef", "--api-key", "-p", "hunter2", "x\\y"]
+) | st.text(max_size=8)
+
+
+@given(st.lists(words, min_size=1, max_size=4), st.booleans())
+def test_a_command_line_that_is_written_unchanged_holds_no_secret(argv, is_shell):
+    redactor = Redactor(key=KEY)
+    line = " ".join(argv)
+    request = {"shell": line} if is_shell else {"argv": argv}
+    data = {"boundary": "process", "request": {**request, "stdin": "pipe"}, "command": line}
+    encoded = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+    if is_plain(data, redactor.safe_keys.of(data)) and not redactor.suspects(encoded):
+        assert redactor.clean(data) == data
+
+
+def test_an_ordinary_command_line_is_written_unchanged_and_one_with_a_password_is_not(redactor):
+    def is_unchanged(*argv, **more):
+        request = {"argv": list(argv), "stdin": "inherited", **more}
+        data = {"boundary": "process", "request": request, "command": " ".join(argv)}
+        return is_plain(data, redactor.safe_keys.of(data))
+
+    assert is_unchanged("git", "log", "--oneline", "-3")
+    assert not is_unchanged("mysql", "--password", "hunter2")
+    assert not is_unchanged("tool", "-token=hunter2")
+    assert not is_unchanged("git", "status", env={"command": "mysql --password hunter2"})
+
+
 @given(plain)
 def test_what_holds_no_secret_comes_back_equal(value):
     redactor = Redactor(key=KEY)
