@@ -177,9 +177,9 @@ def test_a_late_answer_is_waited_for_and_a_missing_one_costs_little_in_all(
 def _wait_until_quiet(session: Session) -> None:
     """Wait until the watcher has stored all changes. It tells the processes of the run."""
     queue = session.marks._quiet
-    assert queue
+    assert queue is not None
     latest = time.monotonic() + 20
-    while not queue.is_quiet():  # type: ignore[union-attr]  # not True
+    while not queue.is_quiet():
         assert time.monotonic() < latest
         os.sched_yield()
 

@@ -12,27 +12,16 @@ handled, and each event that the watcher reads later comes after it.
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
+import socket
 import struct
 import sys
+import termios
+from collections.abc import Iterator
 
 from playhead.clock import mono_ns
-from playhead.host.later import Later
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import fcntl
-    import socket
-    import termios
-    from collections.abc import Iterator
-    from typing import NamedTuple
-else:
-    from playhead.host.lean import NamedTuple
-
-    fcntl = Later("fcntl")
-    socket = Later("socket")
-    termios = Later("termios")
 
 _PAGE, _LINES = "page", "lines"
 # How often the watcher began to read its queue; and how many of these reads it has handled, with all changes stored.
@@ -44,14 +33,6 @@ _MOST_BYTES = 64 * 1024 * 1024
 _LOOK_AFTER = 1024
 # Descriptors from here on are out of the way of the program.
 _HIGH = 700
-
-
-class LoggedCall(NamedTuple):
-    """One line: a call started or ended."""
-
-    kind: str
-    moment: int
-    call: str
 
 
 class CallLog:
@@ -79,14 +60,14 @@ class CallLog:
         """Note that so many reads are handled, and all changes stored."""
         _COUNT.pack_into(self._page, _COUNT.size, handled)
 
-    def read(self) -> Iterator[LoggedCall]:
-        """Return the lines since the last time."""
+    def read(self) -> Iterator[tuple[str, int, str]]:
+        """Yield the lines since the last time: a start or an end, its monotonic time, and the call."""
         while piece := os.read(self._lines, 1 << 16):
             *lines, self._rest = (self._rest + piece).split(b"\n")
             for line in lines:
                 kind, _, rest = line.decode().partition(" ")
                 moment, _, call = rest.partition(" ")
-                yield LoggedCall(kind, int(moment), call)
+                yield kind, int(moment), call
 
     def close(self) -> None:
         os.close(self._lines)
@@ -112,9 +93,9 @@ class QuietQueue:
 
     def append(self, kind: str, call: str) -> bool:
         """Note that a call starts or ends now. False: file events wait, so the call has to be marked."""
+        if not self.is_quiet():
+            return False
         try:
-            if not self.is_quiet() or self._identities() != self._ids:
-                return False
             self._written += 1
             if not self._written % _LOOK_AFTER and os.fstat(self._lines).st_size > _MOST_BYTES:
                 self._written -= 1
@@ -126,11 +107,16 @@ class QuietQueue:
 
     def is_quiet(self) -> bool:
         """Return whether no file event waits in the queue, and the watcher has handled all that it has read."""
-        # In this order: see above.
-        if fcntl.ioctl(self._queue, termios.FIONREAD, _NONE) != _NONE:
+        try:
+            if self._identities() != self._ids:
+                return False
+            # In this order: see above.
+            if fcntl.ioctl(self._queue, termios.FIONREAD, _NONE) != _NONE:
+                return False
+        except OSError:
             return False
         begun, handled = _COUNTS.unpack_from(self._page)
-        return begun == handled  # type: ignore[no-any-return]  # integers
+        return bool(begun == handled)
 
     def _identities(self) -> tuple[tuple[int, int], ...]:
         """Return what the descriptors are: a program may close all of them, and open its own under these numbers."""

@@ -102,8 +102,9 @@ class CallMarks:
         # 0.
         self._first_start_ns = self._last_end_ns = 0
         self._open_calls = 0
-        # The watcher's queue of file events; False: it cannot be shared.
-        self._quiet: call_log.QuietQueue | bool | None = None
+        # The watcher's queue of file events, and whether the watcher has been asked to share it.
+        self._quiet: call_log.QuietQueue | None = None
+        self._has_asked = False
 
     def may_be_written_by_call(self, changed_ns: int) -> bool:
         """Return whether a file that changed at this time may have been written by a call of this process."""
@@ -235,13 +236,14 @@ class CallMarks:
                 # With an empty name, the kernel chooses an address outside the file system (Linux).
                 line.bind("")
                 line.settimeout(self._longest_wait())
-                asks = self._quiet is None and not self._is_replay
+                asks = not self._has_asked and not self._is_replay
                 os.symlink(f"{line.getsockname()[1:].decode()}{SHARES if asks else ''}", name)
                 try:
-                    queue = call_log.receive_queue(line) if asks else line.recv(1)
-                    self._misses = 0
                     if asks:
-                        self._share(queue)
+                        self._share(call_log.receive_queue(line))
+                    else:
+                        line.recv(1)
+                    self._misses = 0
                 except OSError:
                     self._miss()
             unused = _AVERAGE_S - (mono_ns() - started) / 1e9
@@ -250,7 +252,7 @@ class CallMarks:
             return  # a full disk, no descriptors left, a platform without such sockets
 
     def _share(self, queue: int | None) -> None:
-        self._quiet = False
+        self._has_asked = True
         if queue is not None:
             self._quiet = call_log.QuietQueue(self._folder, queue)
 
