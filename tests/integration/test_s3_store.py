@@ -98,9 +98,10 @@ def refusing():
                 self.send_response(status)
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                if self.command != "HEAD":
+                    self.wfile.write(body)
 
-            do_PUT = do_GET = do_POST = do_DELETE = answer  # noqa: N815  the names of http.server
+            do_PUT = do_GET = do_HEAD = do_POST = do_DELETE = answer  # noqa: N815  the names of http.server
 
             def log_message(self, *_):
                 return
@@ -132,6 +133,9 @@ def test_a_refusal_says_the_reason_and_the_remedy(environ, refusing, status, cod
     with pytest.raises(RemoteError, match=said) as found:
         remote.put("a", b"1")
     assert "\n" not in str(found.value)
+    if status != 404:
+        with pytest.raises(RemoteError, match=said):
+            remote.facts("a")
 
 
 def test_a_server_that_is_not_there_is_an_error_and_no_hang(environ):
