@@ -35,7 +35,7 @@ def bench_load(url: str, schema: str, home: Path, minutes: float) -> list[Figure
     ready = context.Barrier(PROCESSES)
     answers: Any = context.Queue()
     workers = [
-        context.Process(target=_work, args=((url, schema), home, number, minutes, ready, answers))
+        context.Process(target=_work, args=((url, schema), home, number, (minutes, ready), answers))
         for number in range(PROCESSES)
     ]
     for one in workers:
@@ -73,8 +73,9 @@ def bench_load(url: str, schema: str, home: Path, minutes: float) -> list[Figure
 
 
 def _work(
-    where: tuple[str, str], home: Path, number: int, minutes: float, ready: Any, answers: Any
+    where: tuple[str, str], home: Path, number: int, when: tuple[float, Any], answers: Any
 ) -> None:
+    minutes, ready = when
     db = PostgresDatabase(home, *where)
     engine.use(home, db)
     counts: Counter[str] = Counter()
