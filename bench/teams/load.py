@@ -10,7 +10,7 @@ import multiprocessing
 import random
 from collections import Counter
 from pathlib import Path
-from threading import Thread
+from threading import BrokenBarrierError, Thread
 from typing import Any
 
 from sqlalchemy import func, select
@@ -76,11 +76,20 @@ def _work(
     where: tuple[str, str], home: Path, number: int, when: tuple[float, Any], answers: Any
 ) -> None:
     minutes, ready = when
-    db = PostgresDatabase(home, *where)
-    engine.use(home, db)
     counts: Counter[str] = Counter()
     errors: list[str] = []
-    ready.wait(300)
+    try:
+        db = PostgresDatabase(home, *where)
+    except Exception as error:  # noqa: BLE001  the others wait at the barrier, and this process must answer
+        ready.abort()
+        answers.put(({}, [f"{type(error).__name__}: {error}"[:300]]))
+        return
+    engine.use(home, db)
+    try:
+        ready.wait(300)
+    except BrokenBarrierError:
+        answers.put(({}, []))
+        return
     until_ns = clock.mono_ns() + int(minutes * 60e9)
 
     def client(at: int) -> None:

@@ -45,7 +45,7 @@ _FORBIDDEN = "42501"
 
 # Increase with every change of the tables, and add a migration.
 VERSION = 3
-_CONNECT_S = 5
+_CONNECT_S = 10
 # Connections of one process: a server answers many people at once. The usual server accepts 97 clients in all.
 _FEW_CONNECTIONS, _MORE_CONNECTIONS = 5, 59
 # What a server answers that has no free connection. Drivers give no error code for it.

@@ -24,6 +24,7 @@ from playhead.remote.commit import (
     decode_commit,
     marks_path,
 )
+from playhead.remote.job_verdicts import FOLDER as REPORTS
 from playhead.remote.objects import ObjectFacts, ObjectFolder
 from playhead.remote.upload_state import remote_folder
 from playhead.tape.annotations import NONE, annotations_of
@@ -33,6 +34,8 @@ from playhead.tape.store import checked_id
 _AT_ONCE = 16
 # Unneeded objects younger than this stay: they may belong to a push in progress.
 GRACE_NS = 24 * 3600 * 10**9
+# Verdicts of batches that nobody resumes any more.
+_REPORTS_NS = 30 * GRACE_NS
 _CLOCK = "clock"
 
 
@@ -152,6 +155,8 @@ def sweep(remote: ObjectFolder, home: Path, grace_ns: int = GRACE_NS) -> tuple[i
     Nothing is deleted if a marker cannot be read: its run may need anything.
     """
     now = _server_time(remote)
+    old = [one.path for one in remote.list(REPORTS) if now - one.modified_ns > _REPORTS_NS]
+    remote.delete(old)
     found = [one for one in remote.list("blobs") if now - one.modified_ns > grace_ns]
     for _ in range(2):  # a second time, for runs that became visible meanwhile
         runs, problems = remote_runs(remote, home)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,8 @@ from playhead.story.verdicts import Results, Verdict, cases_of, verdict_from
 from playhead.tape.reader import Tape
 from playhead.views.text.replay_results import BatchProgress, print_results
 
+# Returns the verdicts that the shared store has of a batch.
+Reports = Callable[[str], list[dict[str, Any]]]
 RunJobs = Callable[[Iterator[Job | None]], Generator[Verdict, None, None]]
 
 
@@ -201,6 +204,7 @@ def command(
             home_to_read(store),
             run,
             Budget(budget),
+            reports=_no_reports if engine is None else partial(_shared_reports, remote),
             fail_fast=fail_fast,
             resume=resume,
         ),
@@ -239,6 +243,7 @@ def _run(
     run: RunJobs,
     budget: Budget,
     *,
+    reports: Reports,
     fail_fast: bool,
     resume: bool,
 ) -> Results:
@@ -246,13 +251,13 @@ def _run(
     journal = Journal(home, asked.key)
     over = False
     try:
-        found = _earlier(journal, targets) if resume else []
-        if not found:
-            journal.clear()
+        found = _earlier(journal, targets, reports) if resume else []
+        if not found and not journal.batch:
+            journal.begin(f"{asked.key}-{clock.urandom(4).hex()}")
         for one in found:
             budget.book(one)
         done = {(one.tape, one.round) for one in found}
-        jobs = budget.limit(_jobs(asked, targets, home, done))
+        jobs = budget.limit(_jobs(asked, targets, home, done, journal.batch))
         progress = BatchProgress(len(targets) * asked.repeat, len(found))
         try:
             with closing(run(jobs)) as verdicts:
@@ -293,8 +298,26 @@ def _on_engine(engine: str, lanes: int | None, timeout: float) -> RunJobs:
     return EnginePool(engine, lanes, timeout).verdicts
 
 
+def _no_reports(_: str) -> list[dict[str, Any]]:
+    return []
+
+
+def _shared_reports(remote: str | None, batch: str) -> list[dict[str, Any]]:
+    """Verdicts that workers of a cluster wrote to the shared store."""
+    if not (remote or config.load().remote):
+        return []
+    from playhead.cli.shared_store import shared_store
+    from playhead.remote.job_verdicts import reports_of
+
+    return reports_of(shared_store(remote or None), batch)
+
+
 def _jobs(
-    asked: BatchRequest, targets: Sequence[Target], home: Path, done: set[tuple[str, int]]
+    asked: BatchRequest,
+    targets: Sequence[Target],
+    home: Path,
+    done: set[tuple[str, int]],
+    batch: str,
 ) -> Iterator[Job]:
     """Yield jobs round by round, so that every tape has a first result early."""
     prices = Prices(overrides=overrides())
@@ -310,11 +333,22 @@ def _jobs(
                 invariants=asked.invariants,
                 prices=prices,
                 allow_unproven=asked.allow_unproven,
+                batch=batch,
             )
 
 
-def _earlier(journal: Journal, targets: Sequence[Target]) -> list[Verdict]:
-    """Verdicts from before the interruption, for tapes that are still selected."""
+def _earlier(journal: Journal, targets: Sequence[Target], reports: Reports) -> list[Verdict]:
+    """Verdicts from before the interruption, and those that workers finished since, for tapes that are still
+    selected.
+    """
     meant = {one.key for one in targets}
-    found = [verdict_from(members) for members in journal.read()]
-    return [one for one in found if one.tape in meant]
+    found: dict[tuple[str, int], Verdict] = {}
+    for one in map(verdict_from, journal.read()):
+        if one.tape in meant:
+            found[one.tape, one.round] = one
+    for members in reports(journal.batch) if journal.batch else ():
+        one = verdict_from(members)
+        if one.tape in meant and (one.tape, one.round) not in found:
+            found[one.tape, one.round] = one
+            journal.write(members)
+    return list(found.values())

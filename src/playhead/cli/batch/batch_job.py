@@ -52,6 +52,8 @@ class Job:
     prices: Prices
     # A replay without a fence counts as passed.
     allow_unproven: bool = False
+    # The execution of the batch that this job belongs to. Empty: its verdict is not stored.
+    batch: str = ""
 
 
 def warm_up(prices: Prices) -> None:

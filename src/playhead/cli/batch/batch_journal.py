@@ -13,12 +13,15 @@ from playhead.errors import StoreError, UsageError
 from playhead.tape.store import open_store
 
 _FOLDER = "batches"
+_BATCH = "batch"
 
 
 class Journal:
     """Verdicts of a batch so far, as JSON lines; locked while open, deleted when the batch is done."""
 
     def __init__(self, home: Path, key: str) -> None:
+        # Names this execution of the batch, until it is over. Empty: not begun, or the journal of an older version.
+        self.batch = ""
         folder = open_store(home) / _FOLDER
         self.path = folder / f"{key}.jsonl"
         try:
@@ -47,15 +50,21 @@ class Journal:
                 members = None
             if not isinstance(members, dict):
                 break
-            found.append(members)
+            if good == 0 and isinstance(members.get(_BATCH), str):
+                self.batch = members[_BATCH]
+            else:
+                found.append(members)
             good += len(line)
         os.ftruncate(self._fd, good)
         os.lseek(self._fd, good, os.SEEK_SET)
         return found
 
-    def clear(self) -> None:
+    def begin(self, batch: str) -> None:
+        """Forget an earlier execution, and begin this one."""
         os.ftruncate(self._fd, 0)
         os.lseek(self._fd, 0, os.SEEK_SET)
+        self.batch = batch
+        self.write({_BATCH: batch})
 
     def write(self, members: Mapping[str, Any]) -> None:
         line = json.dumps(members, ensure_ascii=True, separators=(",", ":")) + "\n"

@@ -26,12 +26,14 @@ from playhead._version import __version__
 from playhead.cli.batch.batch_job import Job, warm_up
 from playhead.cli.batch.batch_selection import Target
 from playhead.cli.batch.batch_workers import WorkerPool
-from playhead.cli.run_names import find_run_anywhere
+from playhead.cli.shared_store import fetched_run
 from playhead.errors import PlayheadError, RunNotFound
+from playhead.remote.job_verdicts import read_report, write_report
+from playhead.remote.objects import ObjectFolder
 from playhead.story import Prices
 from playhead.story.invariants import Invariants
 from playhead.story.verdicts import Verdict
-from playhead.tape.store import open_store
+from playhead.tape.store import open_store, run_path
 
 _MOST_SAID = 2_000
 
@@ -54,6 +56,7 @@ def members_of(job: Job, limit_s: float) -> dict[str, Any]:
         "invariants": asdict(job.invariants),
         "prices": dict(job.prices.overrides),
         "allow_unproven": job.allow_unproven,
+        "batch": job.batch,
         "limit_s": limit_s,
     }
 
@@ -142,7 +145,7 @@ def _replayed(members: dict[str, Any]) -> Verdict:
         for name, value in members["invariants"].items()
     }
     target = Target(
-        key=members["key"], id=members["id"], name=members["name"], path=_tape_of(members)
+        key=members["key"], id=members["id"], name=members["name"], path=_tape_of(members, home)
     )
     job = Job(
         target=target,
@@ -159,33 +162,51 @@ def _replayed(members: dict[str, Any]) -> Verdict:
         return next(verdicts)
 
 
-def _tape_of(members: dict[str, Any]) -> Path:
+def _tape_of(members: dict[str, Any], home: Path) -> Path:
     """Return the tape: from a disk that the worker shares with the user, or from its store, or from the shared
     store.
     """
-    path = Path(members["path"])
-    if path.exists():
-        return path
-    try:
-        return find_run_anywhere(None, members["id"])
-    except RunNotFound:
+    for path in (Path(members["path"]), run_path(home, members["id"])):
+        if path.exists():
+            return path
+    # By its id alone: looking for a name would read the catalogue of the worker for each job.
+    found = fetched_run(None, members["id"])
+    if found is None or found.name != members["id"]:
         raise RunNotFound(
             f"The worker has no run {members['id']}, and neither has its shared store. `playhead push` the run, and "
             "set PLAYHEAD_REMOTE on the workers.",
             asked=members["id"],
-        ) from None
+        )
+    return found
 
 
 def main() -> None:
     """Read jobs from stdin, one JSON object per line, and write their verdicts to stdout."""
     for line in sys.stdin.buffer:
         members = json.loads(line)
-        try:
-            verdict = _replayed(members)
-        except PlayheadError as error:
-            verdict = failed(members, str(error))
-        sys.stdout.write(json.dumps(verdict.as_json()) + "\n")
+        sys.stdout.write(json.dumps(_reported(members)) + "\n")
         sys.stdout.flush()
+
+
+def _reported(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the verdict, and write it to the shared store. If an earlier attempt of this job did so, return that one:
+    its worker died before the answer arrived.
+    """
+    remote = config.load().remote
+    place = (members["batch"], members["key"], members["round"])
+    try:
+        there = ObjectFolder(remote, for_writing=True) if remote and members["batch"] else None
+        earlier = None if there is None else read_report(there, *place)
+        if earlier is not None:
+            return earlier
+        verdict = _replayed(members).as_json()
+    except PlayheadError as error:
+        return failed(members, str(error)).as_json()
+    if there is not None:
+        # A worker whose credentials may not write still answers: only a later --resume replays this tape again.
+        with suppress(PlayheadError):
+            write_report(there, *place, verdict)
+    return verdict
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A batch on an engine: jobs in flight, lost workers, and errors before the first job."""
 
+import json
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,8 @@ from playhead.cli.batch.batch_job import Job
 from playhead.cli.batch.batch_selection import Target
 from playhead.cli.batch.engine_job import members_of, run_on_worker
 from playhead.errors import EngineError, UsageError
+from playhead.remote.job_verdicts import reports_of, write_report
+from playhead.remote.objects import ObjectFolder
 from playhead.story import Prices
 from playhead.story.invariants import Invariants
 
@@ -87,10 +90,12 @@ def test_an_interrupted_batch_closes_the_engine(engine):
     assert engine.closed == 1
 
 
-def test_a_worker_without_the_tape_says_so(playhead_home_is_empty):
+def test_a_worker_without_the_tape_says_so(playhead_home_is_empty, tmp_path):
     found = in_own_thread(lambda: run_on_worker(members_of(job("20261115-071105-none"), 60)))
     assert found["outcome"] == "error"
     assert "`playhead push` the run" in found["why"][0]
+    # A worker has thousands of replays: a job must not look through them.
+    assert not (tmp_path / "worker" / "library.db").exists()
 
 
 def test_jobs_of_one_thread_share_a_subprocess_and_a_killed_one_is_replaced(playhead_home_is_empty):
@@ -125,6 +130,52 @@ def _children():
     for file in Path("/proc/self/task").glob("*/children"):
         found |= {int(one) for one in file.read_text().split()}
     return found
+
+
+def test_a_repeated_job_returns_the_verdict_that_its_first_worker_stored(
+    playhead_home_is_empty, monkeypatch, tmp_path
+):
+    url = f"file://{tmp_path}/shared"
+    monkeypatch.setenv("PLAYHEAD_REMOTE", url)
+    stored = {"tape": "first", "name": "first", "outcome": "passed", "round": 1}
+    write_report(ObjectFolder(url, for_writing=True), "batch-1", "first", 1, stored)
+    members = [members_of(job(name, batch="batch-1"), 60) for name in ("first", "other")]
+    found = in_own_thread(lambda: [run_on_worker(one) for one in members])
+    assert found[0] == stored
+    assert "`playhead push` the run" in found[1]["why"][0]
+    # Without a tape there is no verdict to store.
+    assert len(reports_of(ObjectFolder(url), "batch-1")) == 1
+
+
+def test_a_resumed_batch_counts_the_jobs_that_workers_finished_after_it(
+    engine, forge, store, playhead, monkeypatch
+):
+    for name in ("tape-1", "tape-2", "tape-3"):
+        forge(name).end()
+    shared = ObjectFolder(f"file://{store.parent}/shared", for_writing=True)
+    monkeypatch.setenv("PLAYHEAD_REMOTE", shared.url)
+    words = ["batch", "since:9999d", "--store", store, "--trust", "--on", "fake:"]
+    answer = engine.result
+    calls = []
+
+    def interrupted(handle):
+        calls.append(handle)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return answer(handle)
+
+    monkeypatch.setattr(engine, "result", interrupted)
+    playhead(*words)
+    (journal,) = (store / "batches").glob("*.jsonl")
+    head, *told = map(json.loads, journal.read_bytes().splitlines())
+    assert [one["tape"] for one in told] == calls[:1]
+    late = {"tape": calls[1], "name": calls[1], "outcome": "passed", "round": 1}
+    write_report(shared, head["batch"], calls[1], 1, late)
+    monkeypatch.setattr(engine, "result", answer)
+    monkeypatch.setattr(engine, "submit", lambda members: calls.append(members["key"]) or calls[-1])
+    ended = playhead(*words, "--resume")
+    assert "3 passed" in ended.out, ended.err
+    assert sorted(calls) == ["tape-1", "tape-2", "tape-3"]
 
 
 @pytest.fixture
