@@ -1,7 +1,8 @@
 # What people and CI run. Needs python3 (3.11 or newer), make and git; the rest goes into .venv.
 
 PYTHON  ?= python3
-WORKERS ?= 2
+# One more than the machine has cores: many tests wait, for a child that starts or for a time to pass.
+WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 ARGS    ?=
 
 # Containers often set this variable. Then every Python that the tests and the demo start (thousands) compiles all
@@ -31,7 +32,7 @@ else $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo browser database test test-order test-agents test-attack test-native test-engines check lint types layers format bench docs pictures docs-check clean
+.PHONY: help setup demo browser database test test-order test-agents test-attack test-native test-engines check lint types types-all types-guests layers format bench docs pictures docs-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,14 +92,20 @@ test-engines: $(READY) database ## shared stores, PostgreSQL, Dask and Ray under
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dask,ray]'
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m engines --timeout 1200 tests/engines $(ARGS)
 
-check: lint types layers test ## everything that must pass before a commit is shared
+# mypy beside the tests, most of which start a process and wait for it. `test` includes the layers.
+check: lint ## everything that must pass before a commit is shared: lint, types, layers, tests
+	@$(MAKE) --no-print-directory -j 3 types-all types-guests test
 
 lint: $(READY) ## ruff: rules and format
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 
-types: $(READY) ## mypy: all as 3.11, and the guests as 3.10 as well
+types: types-all types-guests ## mypy: all as 3.11, and the guests as 3.10 as well
+
+types-all: $(READY)
 	@$(BIN)/mypy --no-error-summary
+
+types-guests: $(READY)
 	@$(BIN)/mypy --no-error-summary --python-version 3.10 $(GUESTS)
 
 layers: $(READY) ## imports go down only, and guests import the standard library only
