@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.cli.demo.test_demo_command import PRINTS
 
 ROOT = Path(__file__).parents[2]
 DOCS = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
@@ -68,8 +69,10 @@ class Newcomer:
 @pytest.mark.timeout(400)
 def test_a_newcomer_does_twelve_tasks_by_the_commands_of_the_docs(environment):
     me = Newcomer(environment)
-    # 1 see it work  2 record  3 read  4 one call
-    assert "identical" in me.types("playhead demo")
+    # 1 see it work, without an SDK  2 record  3 read  4 one call
+    told = me.types("playhead demo")
+    assert [said for said in (*PRINTS, "identical") if said not in told] == []
+    assert not list((environment / "env/lib").glob("python3*/site-packages/anthropic"))
     assert "● recorded" in me.types("playhead record -- python my_agent.py")
     assert "echo" in me.types("playhead show last")
     assert "found 3 orders" in me.types(

@@ -28,6 +28,36 @@ REPLIES = [
 ]
 
 
+# The part of the Anthropic SDK that the pages use. The SDK itself takes two seconds to import, in each of their
+# commands; `tests/roundtrip/prompt` and `tests/roundtrip/http` record and replay it.
+SDK = """
+import json, os, subprocess, urllib.error, urllib.request
+from types import SimpleNamespace
+
+class Part(SimpleNamespace):
+    pass
+
+class Anthropic:
+    def __init__(self):
+        self.messages = self
+
+    def create(self, **asked):
+        url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+        headers = {"content-type": "application/json", "x-api-key": os.environ["ANTHROPIC_API_KEY"]}
+        # The SDK asks so too, for a header.
+        system = subprocess.run(["uname", "-rs"], capture_output=True, text=True).stdout.split()[0]
+        headers |= {"anthropic-version": "2023-06-01", "x-stainless-os": system}
+        request = urllib.request.Request(url, json.dumps(asked, default=vars).encode(), headers)
+        for left in (1, 0):
+            try:
+                with urllib.request.urlopen(request) as answer:
+                    return Part(content=[Part(**one) for one in json.load(answer)["content"]])
+            except urllib.error.HTTPError as error:
+                if error.code < 500 or not left:
+                    raise
+"""
+
+
 def test_there_is_a_page_for_each_of_the_five_systems():
     assert len(PAGES) == 5
     readme = (DOCS.parents[1] / "README.md").read_text()
@@ -65,6 +95,9 @@ def environment(tmp_path):
     # The agent takes its prompt from stdin; what it is started with is for Claude.
     claude = bin_folder / "claude"
     claude.write_text(claude.read_text().replace(' "$@"', ""))
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "anthropic.py").write_text(SDK)
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PLAYHEAD_")}
     path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
     return {
@@ -74,6 +107,7 @@ def environment(tmp_path):
         "XDG_DATA_HOME": str(tmp_path / "home" / ".local" / "share"),
         "NO_COLOR": "1",
         "PYTHONWARNINGS": "ignore",
+        "PYTHONPATH": str(library),
         "AGENT_STOPS_AT": "work2",
         "AGENT_REASON": "nothing left",
     }

@@ -12,8 +12,8 @@ PROGRAM = Path(__file__).parent / "programs" / "thread_agent.py"
 LOOK = Reply(text="Let me look.", tool_calls=[ToolCall(name="lookup", arguments={"order": "A-17"})])
 
 
-def record(studio, database, question, replies):
-    command = [sys.executable, str(PROGRAM), str(database), "user-1", question]
+def record(studio, databases, question, replies):
+    command = [sys.executable, str(PROGRAM), "user-1", question, *map(str, databases)]
     words = ["record", "--store", str(studio.store), "--no-seal", "--", *command]
     with ScriptedLLM(replies) as llm:
         done = studio._run(words, llm.environ())
@@ -37,44 +37,36 @@ def rude(studio, *words):
     prompt.write_text("Be rude.")
     return studio.play(
         "replay", "--live", "llm", "--system-file", str(prompt), *words,
-        replies=[Reply(text="Whatever.")],
+        replies=[Reply(text="Whatever.")] * 3,
     )  # fmt: skip
 
 
+# One agent with three threads: the imports of LangGraph take longer than all that is tested here.
 @pytest.mark.timeout(600)
-def test_a_replay_leaves_no_trace_in_a_thread_of_the_project(studio):
-    database = studio.folder / "threads.db"
-    first = record(studio, database, "Where is A-17?", [LOOK, Reply(text="It has shipped.")])
+def test_a_replay_leaves_no_trace_in_a_thread_of_the_project_outside_it_or_ignored_by_git(
+    studio, tmp_path_factory
+):
+    (studio.folder / ".git").mkdir()
+    (studio.folder / ".gitignore").write_text("data/\nstore/\n")
+    (studio.folder / "data").mkdir()
+    own, ignored = studio.folder / "threads.db", studio.folder / "data" / "threads.db"
+    databases = (own, tmp_path_factory.mktemp("home") / "threads.db", ignored)
+    first = record(studio, [own], "Where is A-17?", [LOOK, Reply(text="It has shipped.")])
     assert first == "4 It has shipped.\n"
-    # The run to replay continues the thread: it finds four messages and adds two.
-    second = record(studio, database, "Thanks!", [Reply(text="You are welcome.")])
-    assert second == "6 You are welcome.\n"
-    before = threads(database)
+    # The run to replay continues this thread: it finds four messages and adds two. The other threads are new.
+    thanks = [Reply(text=f"You are {word}.") for word in ("welcome", "so welcome", "as welcome")]
+    second = record(studio, databases, "Thanks!", thanks)
+    assert second == "6 You are welcome.\n2 You are so welcome.\n2 You are as welcome.\n"
+    before = [threads(one) for one in databases]
     done = studio.play("replay")
     assert (done.returncode, done.stdout) == (0, second), done.stderr
     assert "identical" in done.stderr
-    assert threads(database) == before
+    assert [threads(one) for one in databases] == before
     for words in (["--no-persist"], []):
         done = rude(studio, *words)
-        assert (done.returncode, done.stdout) == (0, "6 Whatever.\n"), done.stderr
-        # The live model saw the thread of then, not one that an earlier replay had left.
-        assert [len(one.json["messages"]) for one in studio.requests] == [5]
-        assert threads(database) == before
+        told = "6 Whatever.\n2 Whatever.\n2 Whatever.\n"
+        assert (done.returncode, done.stdout) == (0, told), done.stderr
+        # The live model saw the threads of then, not those that an earlier replay had left.
+        assert [len(one.json["messages"]) for one in studio.requests] == [5, 1, 1]
+        assert [threads(one) for one in databases] == before
     assert len(studio.runs) == 2 + 2
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("place", ["outside", "ignored"])
-def test_a_replay_leaves_no_trace_in_a_thread_elsewhere(studio, tmp_path_factory, place):
-    if place == "outside":
-        database = tmp_path_factory.mktemp("home") / "threads.db"
-    else:
-        (studio.folder / ".git").mkdir()
-        (studio.folder / ".gitignore").write_text("data/\nstore/\n")
-        (studio.folder / "data").mkdir()
-        database = studio.folder / "data" / "threads.db"
-    record(studio, database, "Thanks!", [Reply(text="You are welcome.")])
-    before = threads(database)
-    done = rude(studio)
-    assert (done.returncode, done.stdout) == (0, "2 Whatever.\n"), done.stderr
-    assert threads(database) == before

@@ -13,6 +13,8 @@ from tests.roundtrip.workspace.conftest import Project
 from tests.unit.workspace.conftest import GIT, fingerprint
 from tests.unit.workspace.test_session import SCRIPTS
 
+# Each script is run at least twice.
+STEPS = 60
 # Prints the tree before each step, so a fork shows which files it found.
 SESSION = f"""
 import hashlib, os, subprocess, sys
@@ -31,8 +33,8 @@ def tree():
             elif os.path.isfile(path):
                 found.update(open(path, "rb").read())
     return found.hexdigest()
-last = int(sys.argv[1]) if len(sys.argv) > 1 else 120
-for step in range(120):
+last = int(sys.argv[1]) if len(sys.argv) > 1 else {STEPS}
+for step in range({STEPS}):
     print(step + 1, tree(), flush=True)
     if step + 1 == last:
         break
@@ -58,7 +60,7 @@ def notes(project: Project) -> Project:
     return project
 
 
-# Forks of a session of 120 steps; FORKS=20 for more of them.
+# Forks of a session of many steps; FORKS=20 for more of them.
 @pytest.mark.timeout(400)
 def test_the_files_of_a_fork_are_those_of_its_step_at_random_steps(project: Project) -> None:
     for number in range(20):
@@ -72,9 +74,9 @@ def test_the_files_of_a_fork_are_those_of_its_step_at_random_steps(project: Proj
     program.write_text(SESSION)
     words = (sys.executable, str(program))
     expected = project.playhead("record", "--quiet", "--", *words).stdout.splitlines()
-    assert len(expected) == 120
+    assert len(expected) == STEPS
     before = fingerprint(project.folder)
-    steps = random.Random(14).sample(range(2, 121), int(os.environ.get("FORKS", "3")))
+    steps = random.Random(14).sample(range(2, STEPS + 1), int(os.environ.get("FORKS", "3")))
     wrong = []
     for step in steps:
         done = project.playhead(

@@ -1,4 +1,4 @@
-"""A LangGraph agent whose threads are in a SQLite checkpointer: argv is the database, the thread, the question."""
+"""A LangGraph agent whose threads are in SQLite checkpointers: argv is the thread, the question, the databases."""
 
 import json
 import operator
@@ -66,10 +66,11 @@ graph.add_edge(START, "model")
 graph.add_conditional_edges("model", after)
 graph.add_edge("tools", "model")
 
-database, thread, question = sys.argv[1:]
-with sqlite3.connect(database, check_same_thread=False) as connection:
-    agent = graph.compile(checkpointer=SqliteSaver(connection))
-    given = {"messages": [{"role": "user", "content": question}]}
-    state = agent.invoke(given, {"configurable": {"thread_id": thread}})
-print(len(state["messages"]), state["messages"][-1]["content"][0]["text"])
-connection.close()
+thread, question, *databases = sys.argv[1:]
+for database in databases:
+    with sqlite3.connect(database, check_same_thread=False) as connection:
+        agent = graph.compile(checkpointer=SqliteSaver(connection))
+        given = {"messages": [{"role": "user", "content": question}]}
+        state = agent.invoke(given, {"configurable": {"thread_id": thread}})
+    print(len(state["messages"]), state["messages"][-1]["content"][0]["text"])
+    connection.close()
