@@ -57,6 +57,33 @@ with concurrent.futures.ThreadPoolExecutor() as pool:
 """
 
 
+# The job ends while the loop computes, so the loop itself makes the callback when it asks for the result.
+ENDS_BEFORE_IT_IS_ASKED = """
+import asyncio, time
+from concurrent.futures import ThreadPoolExecutor
+
+def compute(seconds):
+    began = time.thread_time()
+    while time.thread_time() - began < seconds:
+        pass
+
+def work():
+    compute(0.08)
+    print("worked")
+
+async def main():
+    job = pool.submit(work)
+    compute(0.4)
+    asyncio.wrap_future(job).add_done_callback(lambda _: print("told"))
+    for n in range(4):
+        print("turn", n)
+        await asyncio.sleep(0)
+
+with ThreadPoolExecutor(1) as pool:
+    asyncio.run(main())
+"""
+
+
 # The first deadline passes while the program computes, the second one afterwards. By a clock that stands still while it
 # computes, the second one would come first. The order of `end` is that in which the tasks are cancelled.
 TRIO_COMPUTES = """
@@ -187,6 +214,15 @@ def test_deadlines_of_trio_pass_in_the_order_of_the_tape_if_the_program_computes
     text = "".join(segment.read_text() for segment in segments)
     assert '"lock:' not in text
     assert '"slept"' not in text
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_a_job_that_ended_before_a_loop_asked_for_its_result_wakes_the_loop_in_the_same_turn(
+    tmp_path,
+):
+    then = record(tmp_path, ENDS_BEFORE_IT_IS_ASKED)
+    assert then.stdout.startswith(b"worked\nturn 0\nturn 1\ntold\n")
     now = run(tmp_path, "replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
 
@@ -345,11 +381,25 @@ if __name__ == "__main__":
         print(*items.get())
     for one in workers:
         one.join()
+    with context.Pool(2) as pool:
+        for one in [pool.apply_async(int, (n,), callback=show) for n in range(3)]:
+            one.get(30)
+"""
+
+# The pool has the next result while the callback of the first one waits for the place of its second line.
+SHOWN = """
+def show(n):
+    print("got", n)
+    began = time.thread_time()
+    while time.thread_time() - began < 0.1:
+        pass
+    print("shown", n)
 """
 
 
-def test_items_that_processes_put_into_a_queue_come_in_the_order_of_the_tape(tmp_path):
-    then = record(tmp_path, FILLED)
+def test_what_processes_put_into_queues_and_pools_comes_in_the_order_of_the_tape(tmp_path):
+    then = record(tmp_path, SHOWN + FILLED)
+    assert then.stdout.count(b"shown") == 3
     now = run(tmp_path, "replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr.decode()
 

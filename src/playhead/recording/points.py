@@ -49,8 +49,9 @@ LOOP = "loop begins"
 # never fired.
 TIMER, CANCELLED, SOON = "timer", "cancelled", "soon"
 OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept", "done"
-# The detail of a callback that the loop's own thread gave to `call_soon_threadsafe`. For a callback of another thread
-# the detail is the number of callbacks that the loop ran before it in its turn.
+# The detail of a callback that was passed to `call_soon_threadsafe` is the number of callbacks that the loop ran before
+# it in its turn. If the loop's own thread passed it, the detail is -1 minus that number, or this word if the number is
+# not known.
 FROM_LOOP = "loop"
 # The detail of `DONE` is the time since the job was submitted, in nanoseconds, as text.
 ACQUIRED, RECEIVED, CLOSED, AWAITED = "acquired", "received", "closed", "awaited"

@@ -46,7 +46,16 @@ class Place:
         None if not known.
         """
         detail = self.what[2 if type(self.what[0]) is int else 3 :]
-        return detail[0] if detail and type(detail[0]) is int else None
+        index = detail[0] if detail else None
+        if type(index) is not int:
+            return None
+        return index if index >= 0 else -1 - index
+
+    @property
+    def is_of_loop(self) -> bool:
+        """Return whether the loop's own thread passed the callback of this place to `call_soon_threadsafe`."""
+        detail = self.what[3]
+        return detail == points.FROM_LOOP or (type(detail) is int and detail < 0)
 
     @property
     def queued(self) -> int | None:
@@ -101,7 +110,7 @@ class PointsTable:
         self._interrupts: dict[str, Place] = {}
         # Signals that the program handled, by the lane of its main thread.
         self._signals: dict[str, list[Place]] = {}
-        # Callbacks that other threads gave to an event loop, by segment and loop.
+        # Callbacks that an event loop got by `call_soon_threadsafe`, by segment and loop.
         self._callbacks: dict[tuple[str, int], list[Place]] = {}
         self._of_lane: dict[str, list[Place]] = {}
         self._at: dict[str, int] = {}
@@ -198,7 +207,7 @@ class PointsTable:
         )
 
     def callbacks(self, segment: str, loop: int) -> list[Place]:
-        """Return the callbacks that other threads gave to this event loop, in the order in which it ran them."""
+        """Return the callbacks that this event loop got by `call_soon_threadsafe`, in the order of the tape."""
         return self._callbacks.get((segment, loop), [])
 
     def loop(self, lane: str, number: int) -> int | None:
@@ -305,7 +314,9 @@ class PointsTable:
             self._interrupts[who] = place
         if name == points.SIGNAL and rest.isdecimal():
             self._signals.setdefault(who, []).append(place)
-        if name == points.SOON and place.turn and row[6] != points.FROM_LOOP:
+        # Also those that the loop's own thread gave to the loop, because a job had ended before the loop asked for its
+        # result. In a replay the thread of that job may still be on its way.
+        if name == points.SOON and place.turn:
             self._callbacks.setdefault((segment, place.loop), []).append(place)
 
     def _rank(self) -> None:

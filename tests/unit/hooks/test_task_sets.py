@@ -1,10 +1,13 @@
 """Sets of tasks and scopes iterate in the order in which these were made, not by address."""
 
+import asyncio
+import concurrent.futures
 import random
 
 import pytest
 
-from playhead.hooks.order.task_sets import AddedSet, TaskSet
+from playhead.hooks.guest import Patches
+from playhead.hooks.order.task_sets import AddedSet, TaskSet, hook
 from playhead.recording import lanes
 
 
@@ -60,3 +63,26 @@ def test_scopes_iterate_in_the_order_in_which_they_were_added(tasks):
     added.add(tasks[3])
     assert list(added) == [*tasks[:3], *tasks[5:], tasks[3]]
     assert (len(added), tasks[4] in added, tasks[3] in added) == (39, False, True)
+
+
+def test_jobs_that_are_done_already_are_completed_in_the_order_in_which_they_are_given():
+    patches = Patches()
+    hook(asyncio.tasks, patches)
+
+    async def main():
+        jobs = [asyncio.wrap_future(done(n)) for n in range(20)]
+        await asyncio.sleep(0)
+        given = random.Random(7).sample(jobs, len(jobs))
+        completed = [await one for one in asyncio.as_completed(given)]
+        waited, _ = await asyncio.wait(given)
+        return completed == [one.result() for one in given], [one.result() for one in waited]
+
+    def done(n):
+        future = concurrent.futures.Future()
+        future.set_result(n)
+        return future
+
+    try:
+        assert asyncio.run(main()) == (True, list(range(20)))
+    finally:
+        patches.undo()

@@ -241,8 +241,9 @@ def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
             place = head.table.lane(lane.name, points.SOON, number)
             if place is None or place.passed:
                 return original(self, callback, *args, context=context)
-            if is_own:
-                # Called in the loop's own thread, so the callback's order is fixed, as with `call_soon`.
+            if is_own and place.is_of_loop:
+                # Called in the loop's own thread, so the callback's order is fixed, as with `call_soon`. If another
+                # thread called it on the tape, its job had not ended when the loop asked for its result.
                 state_of(self).come(place)
                 return original(self, _passing, self, place, callback, args, context=context)
             self._check_closed()
@@ -263,9 +264,11 @@ def _soon_of(handles: ModuleType) -> Callable[[Any], Any]:
 
 def _noted(key: tuple[lanes.Lane, int, bool], callback: Any, args: tuple[Any, ...]) -> Any:
     lane, number, is_own = key
-    where = None if is_own else loop_frames.place_in_turn()
-    index = None if where is None else where.index
-    points.note(lane, points.SOON, points.FROM_LOOP if is_own else index, number)
+    where = loop_frames.place_in_turn()
+    detail: int | str | None = None if where is None else where.index
+    if is_own:
+        detail = points.FROM_LOOP if where is None else -1 - where.index
+    points.note(lane, points.SOON, detail, number)
     return callback(*args)
 
 

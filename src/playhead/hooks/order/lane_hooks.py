@@ -97,19 +97,19 @@ def _carry_task(create_task: Callable[..., Any]) -> Callable[..., Any]:
         # A task that is made while no loop runs is the program's main task: it stays in the current lane. A context
         # that the caller gives is not changed.
         if options.get("context") is not None or not loop.is_running():
-            return _numbered(create_task(loop, coro, **options))
+            return numbered(create_task(loop, coro, **options))
         token = lanes.current.set(lanes.current.get().child())
         try:
             # Copies the context as it is now.
-            return _numbered(create_task(loop, coro, **options))
+            return numbered(create_task(loop, coro, **options))
         finally:
             lanes.current.reset(token)
 
     return carried
 
 
-def _numbered(task: Any) -> Any:
-    """Give the task a number. Sets of tasks iterate in the order of these numbers (`task_sets`)."""
+def numbered(task: Any) -> Any:
+    """Give the task or future a number. Sets of tasks iterate in the order of these numbers (`task_sets`)."""
     try:
         setattr(task, lanes.NUMBER, next(_numbers))
     except AttributeError:

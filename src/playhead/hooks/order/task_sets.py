@@ -7,9 +7,11 @@ and in a replay. Knows where asyncio returns such sets, and where anyio keeps it
 
 from __future__ import annotations
 
+from inspect import isgenerator
 from typing import Any
 
 from playhead.hooks.guest import Patches, holders, need
+from playhead.hooks.order.lane_hooks import numbered
 from playhead.recording import lanes
 
 TYPE_CHECKING = False
@@ -98,10 +100,12 @@ def _number(task: Any) -> int:
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is asyncio.tasks."""
-    need(module, "as_completed", "wait", "all_tasks", "ensure_future")
+    need(module, "as_completed", "wait", "all_tasks", "ensure_future", "futures")
+    need(module.futures, "wrap_future")
     _replace(patches, module, "wait", _wait)
     _replace(patches, module, "all_tasks", _all_tasks)
     _replace(patches, module, "as_completed", lambda original: _as_completed(original, module))
+    _replace(patches, module.futures, "wrap_future", _wrap_future)
 
 
 def _replace(patches: Patches, module: ModuleType, name: str, wrap: Callable[[Any], Any]) -> None:
@@ -127,14 +131,48 @@ def _all_tasks(original: Callable[..., Any]) -> Callable[..., Any]:
     return all_tasks
 
 
+def _wrap_future(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_future(future: Any, *, loop: Any = None) -> Any:
+        made = original(future, loop=loop)
+        # Jobs of executors are members of such sets, too.
+        return made if made is future else numbered(made)
+
+    return wrap_future
+
+
 def _as_completed(original: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
     def as_completed(fs: Any, **options: Any) -> Any:
-        if isinstance(fs, (list, tuple)) and module.events._get_running_loop() is not None:
-            # The original would start coroutines as tasks in the order of a plain set.
-            fs = [module.ensure_future(one) for one in dict.fromkeys(fs)]
-        return original(fs, **options)
+        loop = module.events._get_running_loop()
+        if not isinstance(fs, (list, tuple, TaskSet)) or not hasattr(loop, "_ready"):
+            return original(fs, **options)
+        # The original would start coroutines as tasks in the order of a plain set.
+        fs = [module.ensure_future(one) for one in dict.fromkeys(fs)]
+        made = _in_given_order(loop, fs, lambda: original(fs, **options))
+        # Until 3.12 it is a generator, which asks its tasks for their results when it is first used.
+        return _begun_in_order(made, loop, fs) if isgenerator(made) else made
 
     return as_completed
+
+
+def _begun_in_order(made: Iterator[Any], loop: Any, fs: list[Any]) -> Iterator[Any]:
+    first = _in_given_order(loop, fs, lambda: next(made, None))
+    if first is not None:
+        yield first
+        yield from made
+
+
+def _in_given_order(loop: Any, fs: list[Any], ask: Callable[[], Any]) -> Any:
+    """Call `ask`, which asks these tasks for their results, in the order of a plain set. The callbacks of tasks that
+    are done already then run in the order in which the tasks were given.
+    """
+    ready, position = loop._ready, {id(one): n for n, one in enumerate(fs)}
+    before = len(ready)
+    result = ask()
+    made = [ready.pop() for _ in range(len(ready) - before)]
+    made.reverse()
+    made.sort(key=lambda one: position.get(id(one._args[0]), -1) if one._args else -1)
+    ready.extend(made)
+    return result
 
 
 def hook_groups(module: ModuleType, patches: Patches) -> None:

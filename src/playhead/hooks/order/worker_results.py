@@ -70,6 +70,25 @@ def hook_pool(module: ModuleType, patches: Patches) -> None:
         return _handle_results
 
     patches.replace(module.Pool, "_handle_results", wrap)
+    if hasattr(module.Pool, "_wait_for_updates"):
+        patches.replace(module.Pool, "_wait_for_updates", _wait_for_updates)
+
+
+def _wait_for_updates(original: Callable[..., None]) -> Callable[..., None]:
+    """Let the thread that looks after the workers wait while a result is not due.
+
+    The pool wakes this thread for results, too, although another thread takes them. While that thread waits for the
+    place of a callback, this one would run in a loop, and a thread that runs keeps the replay from moving on. It also
+    learns by `change_notifier` that no result is left.
+    """
+
+    def wait_for_updates(sentinels: Any, change_notifier: Any, timeout: Any = None) -> None:
+        if order_slot.active() is not None:
+            news = change_notifier._reader
+            sentinels = [one for one in sentinels if type(one) is int or one is news]
+        original(sentinels, change_notifier, timeout)
+
+    return wait_for_updates
 
 
 def _noted(get: Callable[[], Any]) -> Callable[[], Any]:
