@@ -98,6 +98,8 @@ ROWS: tuple[Row, ...] = (
     Row("asyncio.base_events", "stream.lookups:hook_loop", "stream"),
     Row("pymysql.connections", "stream.mysql_attributes", "stream"),
     Row("aiomysql.connection", "stream.mysql_attributes:hook_aiomysql", "stream"),
+    Row("celery.utils.nodenames", "stream.celery_names", "stream"),
+    Row("kombu.common", "stream.celery_names:hook_kombu", "stream"),
     # gRPC
     Row("grpc._channel", "grpc.grpc_channel", "grpc"),
     Row("grpc.aio._channel", "grpc.grpc_aio_channel", "grpc"),

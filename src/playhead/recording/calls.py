@@ -102,6 +102,8 @@ class Taped:
     # How this answer was matched: rung and taped call; written to the replay's own tape.
     match: Mapping[str, Any] = field(default_factory=dict)
     dies: Callable[[], None] | None = None
+    # Whether it dies as soon as the call is on the replay's tape: nothing of the answer had come.
+    ends_at_once: bool = False
     # Makes the taped answer available again: it came too late for the program, which will ask again.
     give_back: Callable[[], None] | None = None
     # When the call was made, in the time of the tape.

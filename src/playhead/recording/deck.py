@@ -177,7 +177,10 @@ class Deck:
             # A timeout that the program sets now counts from this moment of the tape, however quickly the replay came
             # here.
             lane.reach(taped.began_ns)
-            return Crossing(self, call, taped)
+            crossing = Crossing(self, call, taped)
+            if taped.ends_at_once and taped.dies is not None:
+                taped.dies()  # not before the call is written: the recorded program had made it
+            return crossing
         instead: bytes | None = None
         rewriting = self.rewriting
         if rewriting is not None and rewriting.rewrites and call.boundary == "llm":

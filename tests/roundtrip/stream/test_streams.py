@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socketserver
 import ssl
 import subprocess
@@ -165,6 +166,18 @@ for word in (b"one\\n", b"quit\\n"):
 select.select([made], [], [])
 print(made.recv(100))
 """
+# As results of Celery do, which leave a Redis channel when they are deleted.
+AT_THE_VERY_END = """
+import builtins, socket, sys
+
+class Late:
+    def __del__(self):
+        self.socket.sendall(b"bye\\n")
+
+builtins.late = Late()
+builtins.late.socket = made = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+print(made.recv(100))
+"""
 SMTP = """
 import smtplib, sys
 class Quiet(smtplib.SMTP):
@@ -178,13 +191,14 @@ print(client.file.readline() if client.file else client.sock.recv(100))
 
 @pytest.mark.parametrize(
     "program",
-    [BLOCKING, ASYNCIO, TRIO, SELECTED, SMTP],
-    ids=["blocking", "asyncio", "trio", "select", "smtplib"],
+    [BLOCKING, ASYNCIO, TRIO, SELECTED, SMTP, AT_THE_VERY_END],
+    ids=["blocking", "asyncio", "trio", "select", "smtplib", "at the very end"],
 )
 def test_a_conversation_is_played_with_the_server_gone(play, lines, program):
     taken = play.record(program, lines.server.server_address[1])
     assert taken.returncode == 0, taken.stderr
     assert "partial" not in taken.stderr
+    assert "ignored" not in taken.stderr
     count = len(lines.served)
     lines.stop()
     again = play.replay()
@@ -492,6 +506,32 @@ def test_a_changed_word_in_a_conversation_is_found(play, lines):
     first = again.stderr.partition("1. ")[2].partition("2. ")[0]
     assert "sends b'due" in " ".join(first.split())
     assert "its tape has b'two" in " ".join(first.split())
+
+
+class Killer(socketserver.StreamRequestHandler):
+    """Kills the client whose process id the request names, and never answers."""
+
+    def handle(self):
+        self.server.served.append(1)
+        pid = next(line for line in self.rfile if line.lower().startswith(b"x-pid:"))
+        os.kill(int(pid.partition(b":")[2]), signal.SIGKILL)
+
+
+def test_a_run_that_was_killed_while_it_waited_for_an_answer_is_replayed_up_to_there(play):
+    server = _Server(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Killer))
+    program = (
+        "import os, sys, urllib.request\n"
+        "print('before', flush=True)\n"
+        "to = f'http://127.0.0.1:{sys.argv[1]}/'\n"
+        "urllib.request.urlopen(urllib.request.Request(to, headers={'X-Pid': str(os.getpid())}))\n"
+    )
+    taken = play.record(program, server.server.server_address[1])
+    server.stop()
+    assert taken.returncode == 137
+    again = play.replay()
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == taken.stdout == "before\n"
+    assert len(server.served) == 1
 
 
 def test_a_refused_connection_is_refused_again(play, lines):

@@ -38,6 +38,8 @@ class Talk:
         self.crossing = crossing
         self._first = {"sent": b"", "received": b""}
         self._ended = False
+        # Whether the run has ended: objects that are deleted after it may still use their connection.
+        self.is_over = False
         self.script = None if crossing.taped is None else TalkScript(crossing.taped)
         recorder = crossing.deck.recorder
         if recorder not in _watched:
@@ -47,7 +49,7 @@ class Talk:
 
     def sent(self, data: bytes) -> None:
         """Report data that the program sends. In a replay, raise a Divergence if it differs from the tape."""
-        if not data:
+        if not data or self.is_over:
             return
         self._note("sent", data)
         if self.script is None:
@@ -71,7 +73,7 @@ class Talk:
             await self.crossing.reach_async(HEAD)
 
     def received(self, data: bytes) -> None:
-        if data:
+        if data and not self.is_over:
             self._note("received", data)
 
     def _note(self, stream: str, data: bytes) -> None:
@@ -194,6 +196,7 @@ def end_all() -> None:
     """Report the conversations that are still open when the process ends."""
     for talk in list(_open):
         talk.end(by="exit")
+        talk.is_over = True
 
 
 def _short(data: bytes, begin: int = 0) -> str:

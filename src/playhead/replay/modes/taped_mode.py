@@ -195,8 +195,7 @@ class ReplayMode:
         taped.is_alone = call.boundary == "state" and match.call.ref not in self.recording.below
         # A process may have run in the background: the replay ends when the program waits for it, not when it starts.
         waits = call.boundary != "process" and not taped.pieces and taped.head is None
-        if taped.dies is not None and waits:
-            self.die()
+        taped.ends_at_once = taped.dies is not None and waits
         return taped
 
     def with_output(self, taped: Taped) -> Taped:
