@@ -178,7 +178,8 @@ def _batch(home: Path, address: str, report: Path, kill: Callable[[], None] | No
 def _verdicts(home: Path) -> int:
     """The lines in the journals of all batches."""
     journals = (path for path in (home / "batches").rglob("*") if path.is_file())
-    return sum(path.read_bytes().count(b"\n") for path in journals)
+    # The first line of a journal names the batch.
+    return sum(max(0, path.read_bytes().count(b"\n") - 1) for path in journals)
 
 
 def _report(path: Path) -> Report:

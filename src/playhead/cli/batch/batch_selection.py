@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from playhead import clock
+from playhead import clock, config
 from playhead.cli.common import Duration, home_to_read, tag_of
 from playhead.cli.progress_line import tally
 from playhead.cli.run_names import find_run_anywhere
@@ -59,8 +59,9 @@ def select(store: Path | None, words: tuple[str, ...], remote: str | None = None
         if word not in filters:
             found.update((one.path, one) for one in _named(store, word))
     if not found:
+        where = "; `--remote` selects runs of the shared store" if config.load().remote else ""
         raise RunNotFound(
-            f"No run matches {' '.join(words)}. `playhead list --all` lists all runs.",
+            f"No run matches {' '.join(words)}. `playhead list --all` lists all runs{where}.",
             asked=" ".join(words),
         )
     return list(found.values())
