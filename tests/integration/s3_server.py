@@ -5,13 +5,14 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from moto.server import ThreadedMotoServer
-
 
 @contextmanager
 def running_s3(bucket: str) -> Iterator[str]:
     """Serve S3 with one bucket; yields the address."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    # Not above: every worker that collects tests would import it.
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

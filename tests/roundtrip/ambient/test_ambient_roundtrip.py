@@ -88,15 +88,12 @@ def test_a_second_replay_finds_the_files_of_the_first_and_is_the_same(stage):
         assert now.stdout == then.stdout, now.stderr
 
 
-def test_waits_end_as_they_ended(stage, guest_python):
-    same(stage, guest_python, str(PROGRAMS / "waiting.py"))
-
-
-def test_waits_cost_nothing(stage):
-    """The waits are long: even on a busy machine a replay starts and ends sooner than they would."""
-    same(stage, sys.executable, str(PROGRAMS / "waiting.py"), "4")
+def test_waits_end_as_they_ended_and_cost_nothing(stage, guest_python):
+    """On one Python the waits are long: even on a busy machine a replay starts and ends sooner than they would."""
+    is_long = guest_python == sys.executable
+    same(stage, guest_python, str(PROGRAMS / "waiting.py"), "4" if is_long else "1")
     took = stage.report["duration_s"]
-    assert took["replayed"] < took["recorded"]
+    assert not is_long or took["replayed"] < took["recorded"]
 
 
 def test_of_answers_in_flight_the_first_one_is_first_again(stage, guest_python):

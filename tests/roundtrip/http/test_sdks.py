@@ -4,12 +4,19 @@ import asyncio
 import json
 import warnings
 
-import anthropic
-import httpx2
-import openai
 import pytest
 
 from playhead.testing import Cut, Failure, Reply, ScriptedLLM, ToolCall
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sdks():
+    """Imported before the first test, and not by every worker that collects tests: it takes seconds."""
+    global anthropic, httpx2, openai  # noqa: PLW0603
+    import anthropic
+    import httpx2
+    import openai
+
 
 with warnings.catch_warnings():
     # google-genai 3.1 has an invalid escape in a docstring, which is an error here.

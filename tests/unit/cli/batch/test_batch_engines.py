@@ -6,7 +6,6 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import distributed
 import pytest
 
 from playhead.cli.batch import batch_engines
@@ -186,6 +185,8 @@ def playhead_home_is_empty(tmp_path, monkeypatch):
 
 def test_a_dask_cluster_answers_each_job_once(playhead_home_is_empty):
     """The short form of `make test-engines`: a real scheduler and two worker threads in this process."""
+    import distributed  # takes a second, in every worker that collects tests
+
     jobs = iter([job(f"20261115-071105-no{number}") for number in range(6)])
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
