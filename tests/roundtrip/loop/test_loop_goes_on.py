@@ -38,10 +38,11 @@ def test_a_failed_iteration_ends_the_loop_and_is_made_again_on_resume(project):
 
 
 def test_a_session_that_failed_and_was_resumed_is_replayed_as_a_whole(project):
-    failed = project.loop(*RECORD, "full", code=1, AGENT_FAILS_AT="work1")
-    resumed = project.loop(*RECORD, "full", "--resume")
+    writes = {"AGENT_WRITES": "log.txt"}
+    failed = project.loop(*RECORD, "full", code=1, AGENT_FAILS_AT="work1", **writes)
+    resumed = project.loop(*RECORD, "full", "--resume", **writes)
     replayed = project.playhead("replay", "fix")
-    assert "identical" in replayed.stderr
+    assert "identical" in replayed.stderr, "the files of the calls after the resumption too"
     assert replayed.stdout == failed.stdout + resumed.stdout
 
 

@@ -59,7 +59,9 @@ STDIN = "PLAYHEAD_STDIN"
 RESTORE = "PLAYHEAD_RESTORE"
 DETOURS = "PLAYHEAD_DETOURS"
 RERUN = "PLAYHEAD_RERUN"
-ALL = (RUN, PARENT, LANE, TERMINALS, STDIN, RESTORE, DETOURS, RERUN, SHIMS)
+# The parent of the command itself, where it is not the first event of a segment: in a session that was resumed.
+ROOT = "PLAYHEAD_ROOT"
+ALL = (RUN, PARENT, LANE, TERMINALS, STDIN, RESTORE, DETOURS, RERUN, ROOT, SHIMS)
 _ALL = frozenset(ALL)
 
 PATH = "PYTHONPATH"
@@ -107,6 +109,8 @@ def write(env: Mapping[str, str], ticket: Ticket) -> dict[str, str]:
     written[RUN], written[PARENT], written[LANE] = ticket.run, ticket.parent, ticket.lane
     # Written even if it is false: a worker's own children must not inherit it.
     written[RERUN] = _flag(ticket.rerun)
+    if not ticket.inner and _may_be_call(ticket.parent):
+        written[ROOT] = ticket.parent
     if ticket.terminals:
         written[TERMINALS] = ",".join(map(str, ticket.terminals))
     if ticket.stdin:
@@ -159,6 +163,11 @@ class Prepared:
         return made
 
 
+def _may_be_call(parent: str) -> bool:
+    """Return whether this event may be a call. The first event of a process is none: see `bootstrap.stay`."""
+    return parent.rpartition(":")[2] not in ("", "0")
+
+
 def _flag(value: bool) -> str:
     return "1" if value else "0"
 
@@ -174,8 +183,7 @@ def read(env: Mapping[str, str]) -> Ticket | None:
     return Ticket(
         run=run,
         parent=parent,
-        # The first event of a process is not a call: see `bootstrap.stay`.
-        inner=parent.rpartition(":")[2] not in ("", "0"),
+        inner=_may_be_call(parent) and parent != env.get(ROOT),
         rerun=env.get(RERUN) == "1",
         lane=env.get(LANE) or "main",
         terminals=tuple(int(word) for word in env.get(TERMINALS, "").split(",") if word),

@@ -2,7 +2,7 @@
 
 AGENT_SIZE: so much more text. AGENT_FAILS_AT, AGENT_STOPS_AT, AGENT_WAITS_AT: `work2` for the second
 iteration of the stage work; waiting lasts until a signal ends it. AGENT_SESSION: the session that all
-iterations continue.
+iterations continue. AGENT_WRITES: a file that gets a line in each iteration.
 """
 
 import json
@@ -33,6 +33,9 @@ block("m1", {"type": "text", "text": f"{here}: {prompt.strip()}"})
 block("m1", {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}})
 result = {"type": "tool_result", "tool_use_id": "t1", "content": "a.txt"}
 say(type="user", parent_tool_use_id=None, message={"role": "user", "content": [result]})
+if os.environ.get("AGENT_WRITES"):
+    with open(os.environ["AGENT_WRITES"], "a") as file:
+        file.write(f"{here}\n")
 if os.environ.get("AGENT_WAITS_AT") == here:
     signal.pause()
 block("m2", {"type": "text", "text": "Done." + "x" * int(os.environ.get("AGENT_SIZE", "0"))})

@@ -12,7 +12,8 @@ from playhead.launch.guest.children_env import (
     equip,
     version_of,
 )
-from playhead.launch.guest.variables import SITE, Ticket, read
+from playhead.launch.guest.variables import SITE, Prepared, Ticket, read, write
+from playhead.launch.proxy.routes import Detour
 from playhead.recording.lanes import Lane, current
 
 TICKET = Ticket(run="/store/runs/r", parent="1:0", seed="7")
@@ -30,6 +31,24 @@ def test_any_program_gets_the_variables_for_the_pythons_that_it_may_start():
     assert argv == ["git", "status"]
     assert env["PYTHONPATH"] == SITE
     assert env["A"] == "1"
+
+
+def test_the_command_of_a_resumed_session_is_not_inside_a_call():
+    env = write({}, TICKET._replace(parent="9:52"))
+    assert not read(env).inner
+    assert read({**env, "PLAYHEAD_PARENT": "9:53"}).inner, "a shim has started it"
+    assert read(write(env, TICKET._replace(parent="9:52", inner=True))).inner
+
+
+def test_the_children_of_one_environment_get_what_is_written_for_each():
+    ways = {"OPENAI_BASE_URL": Detour(through="http://127.0.0.1:5/v1", had=None, token="t")}
+    ticket = TICKET._replace(inner=True, detours=ways, shims="/shims:/bin/sh")
+    given = {"PATH": "/bin", "SHELL": "/bin/sh", "A": "ä"}
+    prepared = Prepared(given, ticket)
+    for call, lane, rerun in (("7:1", "main/p1", False), ("7:12", "main/w1", True)):
+        made = prepared.of(call, lane, rerun=rerun)
+        assert made == write(given, ticket._replace(parent=call, lane=lane, rerun=rerun))
+        assert {os.fsdecode(key): os.fsdecode(one) for key, one in made.encoded.items()} == made
 
 
 def test_an_isolated_python_is_opened_and_its_variables_are_kept_for_it():
