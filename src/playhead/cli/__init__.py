@@ -6,6 +6,7 @@ of them.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from importlib import import_module
@@ -16,6 +17,9 @@ import click
 from playhead._version import __version__
 from playhead.errors import PlayheadError
 from playhead.views.text import safe
+
+# Descriptors from here on are not the ones of a command.
+_HIGH = 100
 
 # verb → (module and function below playhead.cli, one line for the overview), in the order of use.
 VERBS: dict[str, tuple[str, str]] = {
@@ -187,6 +191,7 @@ def cli() -> None:
 
 def main() -> None:
     """The console script. Report a user's mistake in one line, without a traceback."""
+    _replace_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot encode ✓ prints a question mark instead of failing.
         if hasattr(stream, "reconfigure"):
@@ -208,6 +213,18 @@ def main() -> None:
         where = f": {error.filename}" if error.filename else ""
         code = _complain(f"{error.strerror or error}{where}", 1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _replace_closed_streams() -> None:
+    """Drop the output to a stream that the caller has closed (`>&-`). Its descriptor stays closed, because the command
+    of `playhead record` inherits it.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            low = os.open(os.devnull, os.O_WRONLY)
+            high = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+            os.close(low)
+            setattr(sys, name, os.fdopen(high, "w", encoding="utf-8"))
 
 
 def _in_words(error: click.ClickException) -> str:

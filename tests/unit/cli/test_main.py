@@ -34,6 +34,12 @@ def test_a_run_is_named_by_its_folder(three, store, playhead):
     assert playhead("show", store / "runs" / "aab-2").code == 0
 
 
+def test_a_closed_stdout_is_no_error(three, store):
+    script = f'exec "{sys.executable}" -m playhead list --store "{store}" >&-'
+    done = subprocess.run(["sh", "-c", script], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
