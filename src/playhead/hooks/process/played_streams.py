@@ -5,25 +5,44 @@ Output that does not fit into a pipe is queued. Knows descriptors and bytes; doe
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
+import termios
 from collections import deque
 from contextlib import suppress
+from stat import S_ISFIFO, S_ISSOCK
+from typing import TYPE_CHECKING
 
+from playhead import clock
 from playhead.hooks.process import output_files
 from playhead.hooks.process.stage import make_raw, room_of, widen
+from playhead.host.later import Later
 from playhead.replay.matching import fingerprint
+
+if TYPE_CHECKING:
+    from playhead.replay.report import printed_output
+else:
+    printed_output = Later("playhead.replay.report.printed_output")
 
 # The events of `poll` for a stream whose other end was closed.
 GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 # A write of this size does not block if `poll` reports that the pipe has room.
 _AT_ONCE = 4096
+# A program that reads stdout and stderr in two threads needs a moment between reading and handling a piece.
+_HANDLING_NS = 4_000_000
+# How long pieces of one process wait for their turn, altogether: a program may read one stream to its end first.
+_LONGEST_TURNS_NS = 400_000_000
 
 
 class PlayedStreams:
-    """The ends of the streams that a player writes to and reads from, by the names of the streams."""
+    """The ends of the streams that a player writes to and reads from, by the names of the streams.
 
-    def __init__(self) -> None:
+    `in_turn`: write to a stream only after the program has read the other one. A program that finds both stdout and
+    stderr readable may take them in either order: Codex shows a model whichever it reads first.
+    """
+
+    def __init__(self, *, in_turn: bool = False) -> None:
         self.ends: dict[str, int] = {}
         # Streams whose end no other process holds: writing to them does not block.
         self.alone: set[str] = set()
@@ -33,6 +52,10 @@ class PlayedStreams:
         self._queued = 0
         # Streams that go to the terminal of the replay itself, whose mode is not changed.
         self._inherited: set[str] = set()
+        # The stream that was written last, and until when another one waits for its turn.
+        self._written = ""
+        self._quiet_ns = 0
+        self._left_ns = _LONGEST_TURNS_NS if in_turn else 0
 
     def take(self, stream: str, fd: int, size: int | None, *, cooked: bool = False) -> None:
         """Take over an end. `size` is the number of bytes that will be written to it; None if other processes hold the
@@ -60,6 +83,8 @@ class PlayedStreams:
         while ready:
             stream = min(ready, key=lambda one: self.queues[one][0][0])
             queue = self.queues[stream]
+            if queue[0][1] is not None and self._waits(stream):
+                return  # the stage calls again: there is room in the pipe
             order, data = queue.popleft()
             rest = None if data is None else self._write(stream, data)
             if data is None:
@@ -73,6 +98,24 @@ class PlayedStreams:
             if not queue:
                 del self.queues[stream]
                 ready.discard(stream)
+
+    def _waits(self, stream: str) -> bool:
+        """Wait a millisecond if it is not this stream's turn yet, and return whether that is so."""
+        other = self.ends.get(self._written)
+        if self._left_ns <= 0 or other is None or self._written == stream:
+            self._written, self._quiet_ns = stream, 0
+            return False
+        before = clock.mono_ns()
+        if _is_unread(other):
+            self._quiet_ns = 0
+        elif not self._quiet_ns:
+            self._quiet_ns = before + _HANDLING_NS
+        elif before >= self._quiet_ns:
+            self._written, self._quiet_ns = stream, 0
+            return False
+        clock.sleep(0.001)
+        self._left_ns -= clock.mono_ns() - before
+        return True
 
     def _write(self, stream: str, data: memoryview) -> memoryview | None:
         """Write, and return the bytes that did not fit; None if the program has closed its end."""
@@ -123,6 +166,17 @@ class PlayedStreams:
                 self.queues.pop(stream, None)
 
 
+def _is_unread(fd: int) -> bool:
+    """Return whether there are bytes in a pipe or a socket that its reader has not read."""
+    mode = os.fstat(fd).st_mode
+    if not (S_ISFIFO(mode) or S_ISSOCK(mode)):
+        return False
+    question = termios.TIOCOUTQ if S_ISSOCK(mode) else termios.FIONREAD
+    with suppress(OSError):
+        return any(fcntl.ioctl(fd, question, bytes(4)))
+    return False
+
+
 def _is_inherited(fd: int) -> bool:
     """Return whether this is the terminal of our own standard streams, and not one that the program made."""
     device = os.fstat(fd).st_rdev
@@ -136,8 +190,9 @@ def _is_inherited(fd: int) -> bool:
 class PlayedInput:
     """The input that the program sends to a taped process, compared with the recorded input."""
 
-    def __init__(self, expected: bytes) -> None:
+    def __init__(self, expected: bytes, *, has_own_clock: bool = False) -> None:
         self._expected = expected
+        self._has_own_clock = has_own_clock
         self._size = 0
         self._lines = 0
         # All input so far, once it differs from the tape.
@@ -168,6 +223,11 @@ class PlayedInput:
             for raw in (self._expected[:size], sent)
         )
         if then == now[: len(then)]:
+            return None
+        if self._has_own_clock and (
+            # Lines about progress come and go, so an earlier part has no exact end: only the whole is compared.
+            size < len(self._expected) or printed_output.alike(self._expected, sent)
+        ):
             return None
         same = zip(then, now, strict=False)
         at = next((i for i, pair in enumerate(same) if pair[0] != pair[1]), len(now))

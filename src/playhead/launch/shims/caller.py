@@ -95,6 +95,8 @@ class Caller:
         self._ref: object = None
         self._playing = threading.Lock()
         self._has_left = False
+        # Whether the programs that write to this one have their own clocks: see `Flight`.
+        self.has_own_clock = False
         # Signals that arrived before the process was played.
         self._early: list[int] = []
 
@@ -336,11 +338,13 @@ class _Shim(Adapter):
 class _Heard(Flight):
     """A taped process that is played to a shim."""
 
-    __slots__ = ("_caller",)
+    __slots__ = ("_caller", "has_own_clock")
+    is_read_unseen = True
 
     def __init__(self, crossing: Crossing, caller: Caller, *, sent: bool) -> None:
         super().__init__(crossing, sent=sent)
         self._caller = caller
+        self.has_own_clock = caller.has_own_clock
 
     def diverged(self, error: Divergence) -> None:
         self._caller.diverged(error)

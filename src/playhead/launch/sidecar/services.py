@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from playhead.replay import answer_order, begin
     from playhead.replay import replay_plan as plan
     from playhead.replay.modes import replay_options
+    from playhead.replay.report import printed_output
 else:
     answer_order = Later("playhead.replay.answer_order")  # a recording never loads it
     begin = Later("playhead.replay.begin")
     plan = Later("playhead.replay.replay_plan")
     replay_options = Later("playhead.replay.modes.replay_options")
+    printed_output = Later("playhead.replay.report.printed_output")
     asyncio = Later("asyncio")
     proxy_server = Later("playhead.launch.proxy.proxy_server")
 
@@ -49,6 +51,8 @@ class SharedDeck:
         self.is_replay = (recorder.run / PLAN).exists()
         # In a replay: lanes and arguments of the recorded processes, in the order in which they started.
         self.taped: list[tuple[str, list[str]]] = []
+        # In a replay: whether a program of the run used the proxy. Such a program has its own clock.
+        self.has_own_clock = False
         # Whether a replay waits between chunks as long as the recorded server did.
         self.is_paced = False
         self._deck: Deck | None = None
@@ -69,6 +73,7 @@ class SharedDeck:
         mode.mortal = self.command
         starts = sorted(mode.recording.segments.values(), key=lambda one: one.mono)
         self.taped = [(one.lane, one.data.get("argv") or []) for one in starts]
+        self.has_own_clock = printed_output.by_proxy(mode.recording)
         # Here a call past the end of the tape is a divergence. Only a process of the command itself, which knows that
         # it is the one that was killed, kills the command.
         mode.recording.closed.update(mode.recording.segments)

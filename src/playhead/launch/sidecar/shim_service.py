@@ -74,6 +74,7 @@ class ShimService(Service):
         self._callers[line.fileno()] = caller.Caller(
             line, opened, self._surroundings, lanes, self._tree
         )
+        self._callers[line.fileno()].has_own_clock = self.world.has_own_clock
         self._selector.register(line, selectors.EVENT_READ)
 
     def _hear(self, fd: int) -> None:

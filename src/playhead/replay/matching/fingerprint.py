@@ -23,6 +23,8 @@ _TIMES = (
     r"\b\d+\.\d+ ?(?:s|ms|sec|seconds)\b",
     # Codex rounds the duration of a patch: "0 seconds" in one run, "0.1 seconds" in the next.
     r"Wall time: \d+(?:\.\d+)? seconds\b",
+    # Codex prints "succeeded in 1238ms:" and "exited 3 in 52ms:".
+    r"(?<=\bin )\d{1,8}ms(?=:)",
 )
 # Values that clients generate in every run. Each is renamed by order of appearance (alpha-renaming): blanking
 # would accept a result that is paired with the wrong call, renaming does not.

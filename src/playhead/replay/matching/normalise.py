@@ -16,8 +16,9 @@ from playhead.replay.matching.fingerprint import TIME, VOLATILE, canonical_form
 # (a path as it occurs in requests, its placeholder): the folders of the recorded run, or the current ones.
 Places = Sequence[tuple[re.Pattern[str], str]]
 
-# The cache mark of a prompt moves with the last message, and changes no answer.
-_PASSING = frozenset({"cache_control"})
+# The cache mark of a prompt moves with the last message, and changes no answer. Codex describes its turn for its own
+# statistics; the state of the repository is there only if git answered in time.
+_PASSING = frozenset({"cache_control", "x-codex-turn-metadata"})
 # Kinds of a stdin that a program does not read. A stdin from /dev/null cannot be told from an inherited one if the
 # caller's is /dev/null, and older shims recorded an inherited one as `null` or `closed`.
 _SILENT = ("null", "closed")

@@ -106,7 +106,7 @@ def difference(then: TapedRun, now: TapedRun) -> str | None:
     if not _was_heard(then):
         return None
     if by_proxy(then):
-        return _difference(then, now, ("stdout",), _alike)
+        return _difference(then, now, ("stdout",), alike)
     if _is_joined(then) != _is_joined(now):
         return _joined_difference(then, now)
     return _difference(then, now, ("stdout", "stderr"), _same)
@@ -208,7 +208,7 @@ def remarks(then: TapedRun, now: TapedRun) -> list[str]:
         found.append(
             "stdout differs in ids, times or the order of lines only: the program has its own clock."
         )
-    if other := _difference(then, now, ("stderr",), _alike):
+    if other := _difference(then, now, ("stderr",), alike):
         found.append(f"Not part of the verdict: {other}.")
     return found
 
@@ -298,7 +298,8 @@ def _same(before: bytes, after: bytes) -> bool:
     return before == after
 
 
-def _alike(before: bytes, after: bytes) -> bool:
+def alike(before: bytes, after: bytes) -> bool:
+    """Return whether two outputs of a program with its own clock are the same, except for ids and times."""
     return Counter(_lines(before)) == Counter(_lines(after))
 
 

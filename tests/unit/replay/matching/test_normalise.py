@@ -60,6 +60,8 @@ def test_ids_in_json_within_json_count_by_where_they_stand():
     ("then", "now"),
     [
         ("Wall time: 0.0123 seconds", "Wall time: 1.5 seconds"),
+        (" exited 3 in 52ms:", " exited 3 in 1238ms:"),
+        ('{"x-codex-turn-metadata": "{\\"workspaces\\":{}}"}', '{"x-codex-turn-metadata": "{}"}'),
         ("Chunk ID: 4a20e9", "Chunk ID: 77b1c0"),
         ("run_shell_command_1794752050629_0", "run_shell_command_1794752099999_0"),
         ("[main d220ee9] fix", "[main a1b2c3d] fix"),
