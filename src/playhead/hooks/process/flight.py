@@ -81,11 +81,6 @@ class Flight:
         *("_eof_ns", "_reap", "divergence", "name", "pid", "player", "sent"),
     )
 
-    # Whether a program with its own clock writes to this process: then times in its input do not count.
-    has_own_clock = False
-    # Whether no hook sees in which order the program reads stdout and stderr.
-    is_read_unseen = False
-
     def __init__(self, crossing: Crossing, *, sent: bool = False) -> None:
         self._crossing: Crossing | None = crossing
         self._open: set[str] = set()

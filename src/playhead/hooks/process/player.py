@@ -59,9 +59,9 @@ class Player:
         self._pended: dict[int, Callable[[], None]] = {}
         self._script = script
         self._flight = flight
-        self._streams = PlayedStreams(in_turn=flight.is_read_unseen)
+        self._streams = PlayedStreams(in_turn=script.is_read_unseen)
         self._next = 0
-        self._input = PlayedInput(script.stdin, has_own_clock=flight.has_own_clock)
+        self._input = PlayedInput(script.stdin, has_own_clock=script.has_own_clock)
         self._signals = 0
         self._control = -1
         self._stand_in = -1

@@ -57,6 +57,10 @@ class Script:
     found_by_poll: int | None = None
     # The whole run ended while this process was running.
     cut: bool = False
+    # Whether a program with its own clock writes to this process: then times in its input do not count.
+    has_own_clock: bool = False
+    # Whether no hook sees in which order the program reads stdout and stderr.
+    is_read_unseen: bool = False
 
     def size_of(self, stream: str) -> int:
         """Return the number of bytes that the process writes to this stream."""

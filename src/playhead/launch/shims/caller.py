@@ -95,7 +95,7 @@ class Caller:
         self._ref: object = None
         self._playing = threading.Lock()
         self._has_left = False
-        # Whether the programs that write to this one have their own clocks: see `Flight`.
+        # Whether the programs that write to this one have their own clocks: see `Script`.
         self.has_own_clock = False
         # Signals that arrived before the process was played.
         self._early: list[int] = []
@@ -245,6 +245,7 @@ class Caller:
             self._say(refusal(why, codes.get(type(taped.error), REFUSED)))
             return
         script = process_script.script_of(taped, sent=sent)
+        script = replace(script, has_own_clock=self.has_own_clock, is_read_unseen=True)
         # If the recorded run was killed here, the command is killed now.
         dies = taped.dies is not None and self._deck.ends_command is not None
         if script.cut and not dies:
@@ -338,13 +339,11 @@ class _Shim(Adapter):
 class _Heard(Flight):
     """A taped process that is played to a shim."""
 
-    __slots__ = ("_caller", "has_own_clock")
-    is_read_unseen = True
+    __slots__ = ("_caller",)
 
     def __init__(self, crossing: Crossing, caller: Caller, *, sent: bool) -> None:
         super().__init__(crossing, sent=sent)
         self._caller = caller
-        self.has_own_clock = caller.has_own_clock
 
     def diverged(self, error: Divergence) -> None:
         self._caller.diverged(error)
