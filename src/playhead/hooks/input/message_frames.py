@@ -7,8 +7,8 @@ not HTTP/1 (another protocol, a broken head) have no further messages. An HTTP/2
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

@@ -8,6 +8,7 @@ of which are on the tape. Knows one connection; does not know sockets or event l
 from __future__ import annotations
 
 import _thread
+from typing import TYPE_CHECKING, Any
 
 from playhead import clock, events
 from playhead.hooks.input.message_frames import MessageFrames
@@ -15,10 +16,7 @@ from playhead.recording import ambient, lanes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.lanes import Lane
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from playhead.events import Ref
     from playhead.recording.crossing import Crossing
 
