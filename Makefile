@@ -1,8 +1,8 @@
 # What people and CI run. Needs python3 (3.11 or newer), make and git; the rest goes into .venv.
 
 PYTHON  ?= python3
-# One more than the machine has cores: many tests wait, for a child that starts or for a time to pass.
-WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+# One more than a small machine has cores: many tests wait, for a child that starts or for a time to pass.
+WORKERS ?= 3
 ARGS    ?=
 
 # Containers often set this variable. Then every Python that the tests and the demo start (thousands) compiles all
