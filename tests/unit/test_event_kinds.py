@@ -7,9 +7,10 @@ from rich.console import Console
 
 import playhead
 from playhead import events
+from playhead.encoding.levels import reduce
 from playhead.event import Event
 from playhead.events import EventKind
-from playhead.recording.encoder import NewEvent, reduce
+from playhead.recording.encoder import NewEvent
 from playhead.story import NoteItem, tell
 from playhead.tape.reader import Tape
 from playhead.views.play.frames import frames_of

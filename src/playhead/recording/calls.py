@@ -34,6 +34,8 @@ class Call:
     effect: Effect | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     at: str | None = None
+    # The name of a fact that is redacted already; empty: none is.
+    redacted: str = ""
 
     @property
     def owns_changes(self) -> bool:

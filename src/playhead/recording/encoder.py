@@ -3,21 +3,18 @@
 Knows values, levels, redaction and the order of an event's members; does not know why an event happened,
 nor what to do when the disk refuses it (see `recorder`).
 
-Levels: `full` keeps everything; `standard` keeps metadata, errors, and hashes in place of contents; `minimal`
-keeps metadata alone. The table of kinds (`events.py`) says which members are metadata.
-
 The caches in here hold redacted JSON. They are replaced, never updated, when a new secret is learnt, and
 nothing outside this module sees them.
 """
 
 from __future__ import annotations
 
-from playhead import clock, events
-from playhead.clock import thread_id
+from playhead import clock
+from playhead.clock import mono_ns, thread_id, wall_ns
 from playhead.encoding import jsonbytes
-from playhead.encoding.jsonbytes import canonical, quote
+from playhead.encoding.jsonbytes import quote
 from playhead.encoding.plain import Keys, is_plain
-from playhead.encoding.values import Frozen, freeze, safe_str, type_name
+from playhead.encoding.values import freeze, safe_str
 from playhead.events import KINDS
 from playhead.host import native_core
 from playhead.host.later import Later
@@ -25,22 +22,17 @@ from playhead.recording import lanes
 from playhead.redact import Redactor
 from playhead.redact.spans import is_confirmed
 from playhead.tape.blobs import THRESHOLD, spill
+from playhead.tape.writer import SegmentWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import hashlib
-    from collections.abc import Callable
-    from typing import Any
-
-    from playhead.events import Level
-
-    Freeze = Callable[[Any], Any]
     import enum
     from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import Any, Protocol
 
-    from playhead.events import Ref
+    from playhead.encoding import levels
+    from playhead.events import Level, Ref
 
     class Writer(Protocol):
         """Appends a line to a segment."""
@@ -52,59 +44,8 @@ if TYPE_CHECKING:
         def append(self) -> Callable[..., int]:
             """Append an event: the kind, the members and the data as JSON, and for a dated event also its times."""
 else:
-    hashlib = Later("hashlib")
     enum = Later("enum")  # loaded when an enum value occurs, not at every start
-
-
-_ERRORS = frozenset({"error", "raised"})
-
-
-def reduce(level: Level, kind: str, data: Any, *, ours: bool, frozen: Freeze = freeze) -> Any:
-    """Return the part of `data` that `level` keeps.
-
-    `frozen` prepares a value for hashing: it redacts secrets first, since the hash of a common password
-    can be guessed.
-    """
-    row = events.kind_of(kind) if ours else None
-    if level == "full" or (row is not None and row.keeps_all):
-        return data
-    kept_names = row.metadata if row is not None else frozenset()
-    if not isinstance(data, dict):
-        return digest(frozen(data)) if level == "standard" and data is not None else None
-    # dict.items and not data.items: a subclass may override it.
-    items = dict(dict.items(data))
-    kept = {name: item for name, item in items.items() if name in kept_names}
-    if level == "standard":
-        for name, item in items.items():
-            if ours and name in _ERRORS:
-                kept[name] = item
-            elif name not in kept:
-                kept[name] = digest(_member(frozen, name, item))
-    elif ours and any(name in items for name in _ERRORS):
-        kept["error_type"] = error_type(items.get("error") or items.get("raised"))
-    return kept or None
-
-
-def _member(frozen: Freeze, name: Any, item: Any) -> Any:
-    """Return a member, frozen; its name may be that of a secret."""
-    settled = frozen({name: item})
-    return settled.get(name, settled)
-
-
-def digest(item: Any) -> Any:
-    """Return a hash and a size in place of frozen content. Numbers and flags reveal little and stay."""
-    if item is None or isinstance(item, (bool, int, float)):
-        return item
-    raw = item.encode() if isinstance(item, str) else canonical(item)
-    return Frozen({"$hash": hashlib.sha256(raw).hexdigest()[:32], "size": len(raw)})
-
-
-def error_type(error: Any) -> str | None:
-    if isinstance(error, BaseException):
-        return type_name(type(error)).rpartition(":")[2]
-    if isinstance(error, dict):
-        return str(error.get("$exception", "")).rpartition(":")[2] or None
-    return None
+    levels = Later("playhead.encoding.levels")  # most runs keep everything
 
 
 # Why `encode` may refuse a value that looked plain: lone surrogates, keys of a subclass of `str`, a dict
@@ -130,13 +71,14 @@ class NewEvent:
         at: str = '""',
         parent: Ref | None = None,
         cause: Ref | None = None,
-        redacted: bool = False,  # noqa: FBT001, FBT002  (as above)
+        redacted: bool | str = False,  # noqa: FBT001, FBT002  (as above)
         user: bool = False,  # noqa: FBT001, FBT002  (as above)
         who: str | None = None,
         why: str | None = None,
     ) -> None:
         """`at` is a code location as JSON (see `where`). Without `parent` the event belongs to the enclosing call or
-        turn. `redacted`: the data is final JSON without secrets. `user`: the kind and the data are the program's own.
+        turn. `redacted`: the data is final JSON without secrets; a name: only that member is. `user`: the kind and the
+        data are the program's own.
         """
         self.kind = kind
         self.data = data
@@ -203,6 +145,8 @@ class OpenSegment:
         self._suspects = None if redactor is None else redactor.suspicion()
         native_core.load()
         self._search = self._native_search()
+        # What the native core needs to write an event in one step; None: Python writes the events.
+        self.native: Any = None
         self._json = jsonbytes.fastest(may_import=may_import)
         self._is_fastest = False
 
@@ -213,25 +157,34 @@ class OpenSegment:
         self.ids = f'"pid":{pid},'
         if writer.name != str(pid):
             self.ids += f'"seg":{quote(writer.name)},'
+        self._prepare_core()
 
-    def encode_data(self, kind: str, data: Any, user: bool, redacted: bool) -> bytes:  # noqa: FBT001  (hot)
+    def _prepare_core(self) -> None:
+        """Give the native core what it needs for the following events. `append` describes the same in Python."""
+        core, search, writer = native_core.core, self._search, self.writer
+        self.native = None
+        if core is None or search is None or self._level != "full":
+            return
+        if type(writer) is SegmentWriter:
+            clean = str if self._redactor is None else self._redactor.clean_suspect
+            names, keys, lock = self.names, self._keys, writer.lock
+            parts = (
+                *(writer, names, keys, self.who, self.ids, self.root, *search, clean, KINDS),
+                *(_current_lane, _enclosing, thread_id, wall_ns, mono_ns),
+                *(lock.acquire, lock.release, writer.write_deferred, writer.settle),
+            )
+            self.native = core.tape(parts, THRESHOLD)
+
+    def encode_data(self, kind: str, data: Any, user: bool, redacted: bool | str) -> bytes:  # noqa: FBT001  (hot)
         """Return the data as JSON: reduced to the level, frozen, redacted, its large parts in blobs."""
         encode = self._json
         if self._level != "full":
             ours = kind in KINDS and not user
-            data = reduce(self._level, kind, data, ours=ours, frozen=self.frozen)
-        elif redacted:
-            core, known = native_core.core, self._keys.known
-            if core is not None and self._search is not None and type(data) is dict:
-                # Unknown keys are left to Python. `call` is a key of the most frequent events.
-                if "call" in data and not known.issuperset(data):
-                    self._keys.learn(data)
-                encoded = core.encode(data, known, THRESHOLD, None, None)
-                if type(encoded) is bytes:
-                    return encoded
+            data = levels.reduce(self._level, kind, data, ours=ours, frozen=self.frozen)
+        elif redacted is True:
             encoded = encode(data)
             return encoded if len(encoded) <= THRESHOLD else spill(self._folder, data, encode)
-        found = self._plain(data, THRESHOLD)
+        found = self._plain(data, THRESHOLD, redacted)
         if found is not None and not found[1]:
             return found[0]
         frozen = self._settled(data) if found is None else self._clean(data)
@@ -247,14 +200,20 @@ class OpenSegment:
             return self._settled(value)
         return self._clean(value) if found[1] else value
 
-    def _plain(self, value: Any, most: int) -> tuple[bytes, bool] | None:
+    def _plain(
+        self,
+        value: Any,
+        most: int,
+        redacted: bool | str = False,  # noqa: FBT001, FBT002  (hot)
+    ) -> tuple[bytes, bool] | None:
         """Return the JSON of a value that JSON holds exactly, and whether the value must be examined: it may hold a
-        secret, or its JSON is longer than `most`. None: JSON does not hold the value exactly.
+        secret, or its JSON is longer than `most`. None: JSON does not hold the value exactly. `redacted`: the name of
+        a member that is not searched.
         """
         core, search, keys = native_core.core, self._search, self._keys
         if type(value) is dict and "command" in value and self._redactor is not None:
             keys = self._redactor.safe_keys.of(value)
-        if core is not None and search is not None:
+        if core is not None and search is not None and not redacted:
             found = core.encode(value, keys.known, THRESHOLD, *search)
             if type(found) is bytes:
                 return found, False
@@ -265,8 +224,12 @@ class OpenSegment:
         try:
             if is_plain(value, keys):
                 encoded = self._json(value)
-                is_long = len(encoded) > most
-                return encoded, is_long or (self._suspects is not None and self._suspects(encoded))
+                if len(encoded) > most:
+                    return encoded, True
+                searched = encoded
+                if redacted and self._suspects is not None:
+                    searched = encoded.replace(self._json(value[redacted]), b"", 1)
+                return encoded, self._suspects is not None and self._suspects(searched)
         except _UNPLAIN:
             return None
         return None
@@ -279,6 +242,7 @@ class OpenSegment:
         self._search = self._native_search()
         # Replaced, not cleared: another thread may be about to store data that it encoded before.
         self.names = Names(self._redactor)
+        self._prepare_core()
         return True
 
     def _native_search(self) -> tuple[Any, Any] | None:
@@ -287,7 +251,7 @@ class OpenSegment:
 
     def use(self, encode: jsonbytes.Encode) -> None:
         """Encode JSON with this function from now on, in Python: for comparing the speed of two encoders."""
-        self._json, self._is_fastest, self._search = encode, True, None
+        self._json, self._is_fastest, self._search, self.native = encode, True, None, None
 
     def hurry(self) -> None:
         """Switch to the faster JSON encoder that the program has installed, but not loaded.
@@ -326,6 +290,12 @@ def append(segment: OpenSegment, event: NewEvent) -> int:
     The only function that writes events: hooks, clock readings, streams, the loop, the proxy, the shims and imported
     sessions all end here. Written as one long function, because every event pays for each call in it.
     """
+    native = segment.native
+    if native is not None and native_core.core is not None and type(event) is NewEvent:
+        # Does the same as the lines below, in one step, and leaves unusual and large data to them.
+        seq: int | None = native_core.core.append(native, event)
+        if seq is not None:
+            return seq
     kind = event.kind
     if type(kind) is not str:
         kind = word(kind)

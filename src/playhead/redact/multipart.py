@@ -35,8 +35,10 @@ def open_field(tail: bytes) -> int | None:
 
 @shapes.cache
 def _field() -> re.Pattern[bytes]:
-    """Return the pattern of a field of a multipart form, with its name and value: on the wire, and inside JSON."""
-    quote, line = r"\\{0,2}\"", r"(?:\r?\n|\\r\\n|\\n)"
+    """Return the pattern of a field of a multipart form, with its name and value: on the wire, and inside JSON, which
+    may be inside JSON again.
+    """
+    quote, line = r"\\{0,15}\"", r"(?:\r?\n|\\{1,15}r\\{1,15}n|\\{1,15}n)"
     return re.compile(
         rf"form-data; name={quote}([^\"\\\r\n]{{1,128}}){quote}{line}"
         rf"(?:[A-Za-z-]{{1,64}}:[^\r\n\\]{{0,256}}{line}){{0,4}}{line}"

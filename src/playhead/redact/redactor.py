@@ -43,14 +43,12 @@ else:
 
 _SHORTEST_VALUE = 8  # shorter values ("1", "true", "prod") occur in many texts
 _SHORTEST_TEXT = 8
-_MOST_DIGESTS = 256
+_MOST_PLACEHOLDERS = 256
 _BASE64 = frozenset({"$bytes", "$bytearray", "$text", "b64"})
 
 
 class Redactor:
-    """Replaces secrets; one instance per run. Its knowledge is replaced as a whole (`renew`), so threads can
-    share it.
-    """
+    """Replaces secrets; one per run. Its knowledge is replaced as a whole (`renew`): threads can share it."""
 
     def __init__(
         self,
@@ -76,8 +74,8 @@ class Redactor:
         # Both of them, in the form that the native core searches for. None: there are none, or there is no core.
         self._needles: Any = None
         native_core.load()
-        # Cached, because a conversation repeats its messages, including their secrets.
-        self._digests: dict[bytes, str] = {}
+        # By kind and secret, with the secret without escapes. A conversation repeats its messages and their secrets.
+        self._placeholders: dict[tuple[str, bytes], tuple[str, bytes]] = {}
         # Called with each placeholder, its kind and its secret: a run with a vault keeps them.
         self.keeper: Callable[[str, str, bytes], None] | None = None
         # Redacted headers by their original form, for callers that redact the same headers repeatedly.
@@ -156,6 +154,12 @@ class Redactor:
             text = clean.decode("utf-8", "surrogatepass")
         return self._clean_own(text) if self._own else text
 
+    def clean_suspect(self, text: str) -> str:
+        """Do the same as `clean_text` where the native core says that the text may hold a secret."""
+        raw = text.encode()
+        clean = self._replaced(raw)
+        return text if clean is raw else clean.decode("utf-8", "surrogatepass")
+
     def clean_bytes(self, raw: bytes) -> bytes:
         """Redact bodies and output."""
         clean = self._replaced(raw)
@@ -175,7 +179,7 @@ class Redactor:
         """Return the positions of secrets in `raw`."""
         found = [
             one
-            for one in spans(raw, self._values)
+            for one in spans(raw, self._values, self._needles)
             if one[2] not in self._kept
             and not is_placeholder(raw[one[0] : one[1]].decode("latin-1"))
         ]
@@ -211,34 +215,39 @@ class Redactor:
         return clean
 
     def placeholder(self, kind: str, secret: str | bytes) -> str:
-        raw = secret if isinstance(secret, bytes) else _utf8(secret)
-        if (plain := escaped_text(raw)) is not None:
-            raw = plain[0]  # a placeholder that keeps the beginning must not end inside an escape
-        if kind == ENCODED and (text := encoded_text(raw, 0)) is not None:
-            # A program that decodes it in a replay gets the text with placeholders.
-            clean = self.clean_bytes(text[2])
-            again = (raw if clean == text[2] else encoded_like(raw, clean)).decode("latin-1")
-            if self.keeper is not None and clean != text[2]:
-                self.keeper(again, kind, raw)
-            return again
-        digest = self._digests.get(raw)
-        if digest is None:
+        given = secret if isinstance(secret, bytes) else _utf8(secret)
+        known = self._placeholders.get((kind, given))
+        if known is None:
+            raw = given
+            if (plain := escaped_text(raw)) is not None:
+                raw = plain[
+                    0
+                ]  # a placeholder that keeps the beginning must not end inside an escape
+            if kind == ENCODED and (text := encoded_text(raw, 0)) is not None:
+                return self._encoded_again(raw, text[2])
             digest = hmac.new(self.key, raw, hashlib.sha256).hexdigest()[:8]
-            if len(self._digests) >= _MOST_DIGESTS:
-                self._digests.clear()
-            self._digests[raw] = digest
-        made: str | None = None
-        if raw.startswith(b"eyJ") and raw.isascii():
-            made = redacted_token(raw.decode(), digest, self.clean)
-        if made is None:
-            made = placeholder_for(kind, digest, raw.decode("latin-1"))
+            is_token = raw.startswith(b"eyJ") and raw.isascii()
+            made = redacted_token(raw.decode(), digest, self.clean) if is_token else None
+            known = made or placeholder_for(kind, digest, raw.decode("latin-1")), raw
+            if made is None:  # the claims of a token may hold secrets that are learnt later
+                if len(self._placeholders) >= _MOST_PLACEHOLDERS:
+                    self._placeholders.clear()
+                self._placeholders[kind, given] = known
         if self.keeper is not None:
-            self.keeper(made, kind, raw)
-        return made
+            self.keeper(known[0], kind, known[1])
+        return known[0]
+
+    def _encoded_again(self, raw: bytes, text: bytes) -> str:
+        # A program that decodes it in a replay gets the text with placeholders.
+        clean = self.clean_bytes(text)
+        again = (raw if clean == text else encoded_like(raw, clean)).decode("latin-1")
+        if self.keeper is not None and clean != text:
+            self.keeper(again, ENCODED, raw)
+        return again
 
     def _replaced(self, raw: bytes, *, options: bool = False) -> bytes:
         """Return `raw` with secrets replaced; `raw` itself if there are none."""
-        found = spans(raw, self._values, options=options)
+        found = spans(raw, self._values, self._needles, options=options)
         if not found:
             return raw
         pieces, at = [], 0

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 else:
     re = Later("re")
 
-# Every machine-made secret has a run of this many letters, digits, dashes and underscores. Prose has no such runs, so
-# searching for runs first leaves very little to examine.
+# Every machine-made secret has a run of this many letters, digits, dashes and underscores. Prose has no such runs.
 LONG = 16
 
-# (kind, literals that it begins with, pattern of the rest). The run of `LONG` characters holds the
-# beginning, or follows one that ends in a dot. The first that fits names the kind; no kind ends in
-# a word that would make `kind:hash` look like an assignment.
+# (kind, literals that it begins with, pattern of the rest). The run of `LONG` characters holds the beginning, or
+# follows one that ends in a dot. The first that fits names the kind; no kind looks like a name of a secret.
 SHAPES: tuple[tuple[str, str, str], ...] = (
     ("anthropic", "sk-ant-", r"[\w-]{16,}"),
     # A digit or two capitals: `sk-learn-and-other-kebab-words` is not a key.
@@ -86,16 +84,12 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
 
 # A start counts where a word may begin: not inside one, but after an escape (`\nsk-…` of JSON inside JSON, `%20sk-…` of
 # an address) and after the code that gives a terminal its colour.
-BOUNDARY = (
-    r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})|(?<=%[0-9a-fA-F]{2})"
-    r"|(?<=[\[;]\dm)|(?<=[\[;]\d\dm))"
-)
+_ESCAPED = r"(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})"
+BOUNDARY = rf"(?:(?<![A-Za-z0-9])|{_ESCAPED}|(?<=%[0-9a-fA-F]{{2}})|(?<=[\[;]\dm)|(?<=[\[;]\d\dm))"
 
 
 def any_of(words: tuple[str, ...]) -> str:
-    """Return a pattern for any of these literals, as a tree of letters: three times as fast as a list of alternatives,
-    because `re` then sees which letters it can begin with.
-    """
+    """Return a pattern for any of these literals, as a tree of letters: three times as fast as alternatives."""
     tails: dict[str, list[str]] = {}
     for word in words:
         if not word:
@@ -109,10 +103,8 @@ _STARTS = tuple(start for _, starts, _ in SHAPES for start in starts.split())
 KINDS = (*(kind for kind, _, _ in SHAPES), "telegram", "discord")
 
 # (kind, literals of which one is in every text that has such a secret, pattern; group 1 or 2 is the secret). For
-# secrets without a characteristic start, and for words of protocols and command lines that precede one. They are
-# searched only if a quick check has found what each group needs: see `spans`.
-
-# Secrets that have a run of `LONG` characters.
+# secrets without a characteristic start, and for words that precede one. They are searched only if a quick check has
+# found what each group needs (`spans`). Here those with a run of `LONG` characters.
 MARKED_RUNS: tuple[MarkedRule, ...] = (
     ("azure", (b"Q~",), r"(?<![\w~.-])([\w~.-]{3}\dQ~[\w~.-]{31,34})(?![\w~-])"),
     ("mailchimp", (b"-us",), r"(?<![0-9A-Za-z])([0-9a-f]{32}-us\d{1,2})(?![0-9A-Za-z])"),
@@ -143,9 +135,12 @@ MARKED_RUNS: tuple[MarkedRule, ...] = (
         r"(?m)(?:^|\\n)[ \t]*(?:- +)?token: +[\"']?((?=[A-Za-z_-]{0,64}\d)[\w-]{16}[^\s\"'\\#]{0,2048})",
     ),
 )
-# Words of command lines and files, and values of any length.
 MARKED_WORDS: tuple[MarkedRule, ...] = (
-    ("netrc", (b"login ",), r"\blogin +[^\s\"'\\]{1,200}\s{1,4}password +([^\s\"'\\]{3,512})"),
+    (
+        "netrc",
+        (b"login ",),
+        r"\blogin +[^\s\"'\\]{1,200}(?:\s|\\[nrt]){1,4}password +([^\s\"'\\]{3,512})",
+    ),
     ("xml", (b"assword>",), r"(?i)<password>(?!\[redacted)([^<\r\n]{3,512})</"),
     (
         "option",
@@ -190,7 +185,7 @@ MARKED_NAMES: tuple[MarkedRule, ...] = (
 
 _IN_RUN = tuple(one for one in _STARTS if one[-1] != ".")
 STARTS_IN_RUN = tuple(one.encode() for one in _IN_RUN)
-# Up to this many searches, checking one literal after the other is quicker than compiling a pattern for all of them.
+# Up to this many searches, checking one literal after the other is quicker than compiling a pattern.
 _FEW = 100
 _looks = 0
 _search: Seeker | None = None
@@ -216,8 +211,6 @@ def _by_literals(raw: bytes, at: int, end: int) -> re.Match[bytes] | None:
 
 
 # Compiled when first needed: all of these together take 15 ms, and most processes need none.
-
-
 def cache(make: Callable[[], re.Pattern[bytes]]) -> Callable[[], re.Pattern[bytes]]:
     """Replacement for `functools.cache`, for patterns."""
     made: list[re.Pattern[bytes]] = []
@@ -250,9 +243,16 @@ def marked(raw: bytes, rules: tuple[MarkedRule, ...]) -> Iterator[tuple[str, re.
             if one in raw:
                 made = _marked.get(pattern)
                 if made is None:
-                    made = _marked[pattern] = re.compile(pattern.encode())
+                    made = _marked[pattern] = _after_escapes(pattern)
                 yield kind, made
                 break
+
+
+def _after_escapes(pattern: str) -> re.Pattern[bytes]:
+    """Let a word begin after an escape too: a line break in JSON is not a part of the word behind it."""
+    begins = re.compile(r"\(\?<!\[[^]]*\]\)|\\b")
+    made = begins.sub(lambda hit: f"(?:{hit[0]}|{_ESCAPED})", pattern, count=1)
+    return re.compile(made.encode())
 
 
 @cache

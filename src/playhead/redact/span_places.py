@@ -27,6 +27,15 @@ def islands(raw: bytes) -> Iterator[tuple[int, int]]:
         at = texts.find(_ISLAND, end)
 
 
+def literally(raw: bytes, values: dict[bytes, str]) -> Iterator[Span]:
+    """Yield the places of these values, each with its kind."""
+    for value, kind in values.items():
+        at = raw.find(value)
+        while at >= 0:
+            yield (at, at + len(value), kind)
+            at = raw.find(value, at + len(value))
+
+
 def with_escapes(found: list[Span], shifts: list[tuple[int, int]]) -> Iterator[Span]:
     """Yield secrets of a text without escapes by their places in the text with the escapes."""
     places = [at for at, _ in shifts]

@@ -12,7 +12,7 @@ from playhead.host import native_core
 from playhead.redact import clues, shapes
 from playhead.redact.encoded_texts import FIRST_OF_TEXT, encoded_text, escaped_text
 from playhead.redact.multipart import secret_fields
-from playhead.redact.span_places import Span, apart, islands, with_escapes
+from playhead.redact.span_places import Span, apart, islands, literally, with_escapes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,12 +135,14 @@ def _at_clues(raw: bytes, found: clues.Clues, depth: int) -> Iterator[Span]:
     rules, runs, names = found
     if rules & clues.KEY:
         yield from ((*one.span(), "pem") for one in shapes.pem().finditer(raw))
-    yield from _at_runs(raw, runs, depth)
+    if runs:
+        yield from _at_runs(raw, runs, depth)
     for at in names:
         yield from _assigned_at(raw, at)
     if rules & clues.FORM:
         yield from secret_fields(raw)
-    yield from _matches(raw, clues.rules_in(rules))
+    if marked := clues.rules_in(rules):
+        yield from _matches(raw, marked)
     if rules & clues.URL:
         yield from _in_urls(raw)
 
@@ -226,33 +228,36 @@ def _is_in_runs(raw: bytes, runs: bytes, at: int, known: tuple[bytes, ...], dept
 def spans(
     raw: bytes,
     values: dict[bytes, str] | None = None,
+    needles: Any = None,
     *,
     options: bool = False,
     depth: int = _DEPTH,
 ) -> list[Span]:
     """Return every secret in `raw`, in order, none inside another.
 
-    `values` are known secrets: literal bytes and their kind. `options`: it is a command line. Without these two, the
-    result for a text is the same alone and within any event: a replay examines a request alone, and must find the same.
+    `values` are known secrets: literal bytes and their kind; `needles` as for `suspicious`. `options`: it is a command
+    line. Without these, the result for a text is the same alone and within any event: a replay examines a request
+    alone, and must find the same.
     """
+    core = native_core.core
     found: list[Span] = []
-    for value, kind in (values or {}).items():
-        at = raw.find(value)
-        while at >= 0:
-            found.append((at, at + len(value), kind))
-            at = raw.find(value, at + len(value))
+    if values and (core is None or needles is None or core.holds(needles, raw)):
+        found += literally(raw, values)
     if len(raw) >= _BINARY and b"\0" in raw:
         for low, high in islands(raw):
             some = spans(raw[low:high], options=options, depth=depth)
             found += [(low + start, low + end, kind) for start, end, kind in some]
         return apart(found)
-    core = native_core.core
+    may_escape = depth > 0
     if core is None:
         found += _in_text(raw, depth)
-    elif (clue := core.clues(clues.scanner(), None, raw, clues.FIND)) is not None:
-        found += _at_clues(raw, clue, depth)
-    if depth and (plain := escaped_text(raw)) is not None:
-        inner = spans(plain[0], values, options=options, depth=depth - 1)
+    else:
+        clue = core.clues(clues.scanner(), None, raw, clues.FIND)
+        if clue is not None:
+            found += _at_clues(raw, clue, depth)
+        may_escape = depth > 0 and clue is not None and clue[0] & clues.ESCAPES != 0
+    if may_escape and (plain := escaped_text(raw)) is not None:
+        inner = spans(plain[0], values, needles, options=options, depth=depth - 1)
         found += with_escapes(inner, plain[1])
     if options:
         found += [(*one.span(1), "option") for one in shapes.option().finditer(raw)]

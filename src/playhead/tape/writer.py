@@ -65,13 +65,13 @@ class SegmentWriter:
             self._writing = True
             try:
                 if self._deferred:
-                    self._write_deferred()
+                    self.write_deferred()
                 self._at = self.seq
                 return self._write(kind, members, data)
             finally:
                 try:
                     if self._deferred:
-                        self._write_deferred()
+                        self.write_deferred()
                 finally:
                     self._writing = False
 
@@ -101,12 +101,12 @@ class SegmentWriter:
             self.crc = crc
             self.size += size
         except BaseException:
-            self._settle(seq, crc, size)
+            self.settle(seq, crc, size)
             raise
         return seq
 
-    def _settle(self, seq: int, crc: int, size: int) -> None:
-        """Count the bytes on the disk after a failed write.
+    def settle(self, seq: int, crc: int = 0, size: int = 0) -> None:
+        """Count the bytes on the disk after a failed write of the event `seq`.
 
         A signal handler that raises (Ctrl-C) can interrupt between the write and its counting; on a full disk a part of
         a line is written, which is cut off so that the next line starts clean.
@@ -120,7 +120,8 @@ class SegmentWriter:
             os.ftruncate(self._fd, self.size)
             lseek(self._fd, self.size, os.SEEK_SET)
 
-    def _write_deferred(self) -> None:
+    def write_deferred(self) -> None:
+        """Write the events that were recorded during a write."""
         # One loop, in which further events are only deferred. Recursion would grow the stack with every signal that
         # arrives meanwhile, until the stack overflows and the handler never catches up.
         while self._deferred:

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from playhead import events
+from playhead.encoding.levels import digest, reduce
 from playhead.encoding.values import freeze
-from playhead.recording.encoder import digest, reduce
 
 CALL = {"boundary": "http", "name": "GET x", "request": {"body": "secret plans"}, "url": "http://x"}
 

@@ -230,9 +230,9 @@ def test_a_call_of_every_boundary_passes_the_door_and_ends_in_append(cross, url,
     assert {event.kind for event in written} == {"call", "outcome"}
     # One function puts every event on the tape; whatever a thread of ours wrote is not counted here.
     assert seen["recording/encoder.py", "append"] >= len(written)
-    # And nothing below it is entered from anywhere else.
+    # And nothing below it is entered from anywhere else. The native core writes most events in one step.
     appended = seen["recording/encoder.py", "append"]
-    assert seen["tape/writer.py", "append"] == appended
+    assert seen["tape/writer.py", "append"] <= appended
 
 
 # Those whose other end is not this test's to replay: they open servers, processes and sockets of their own.

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 import playhead
+from playhead.recording import recorder as recorder_module
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.tape.care.verify import verify
 from playhead.tape.manifest import read_manifest
 from playhead.tape.reader import Tape
-from playhead.tape.writer import SegmentWriter
 
 
 @pytest.fixture
@@ -323,11 +323,11 @@ def test_a_closed_descriptor_is_opened_again_and_nothing_is_lost(run, capsys):
 
 
 def test_two_threads_that_fail_at_one_closed_descriptor_both_write_their_events(run, monkeypatch):
-    append = SegmentWriter.append
+    append = recorder_module.append
 
-    def fail_and_let_the_other_thread_reopen(writer, *args):
+    def fail_and_let_the_other_thread_reopen(segment, event):
         try:
-            return append(writer, *args)
+            return append(segment, event)
         except OSError:
             monkeypatch.undo()
             other = threading.Thread(target=run.emit, args=("x", "second"))
@@ -335,7 +335,7 @@ def test_two_threads_that_fail_at_one_closed_descriptor_both_write_their_events(
             other.join()
             raise
 
-    monkeypatch.setattr(SegmentWriter, "append", fail_and_let_the_other_thread_reopen)
+    monkeypatch.setattr(recorder_module, "append", fail_and_let_the_other_thread_reopen)
     os.close(run.recorder._writer._fd)
     assert run.emit("x", "first") is not None
     assert [event.data for event in of_users(run.path)] == ["second", "first"]

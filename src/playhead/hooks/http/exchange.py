@@ -309,21 +309,22 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
     api, raw = None, body if type(body) is bytes else None
     if may_be_llm:
         api = providers.api_of(method, url, decoded(headers), raw) or _api_of_socket(url)
+    call = calls.Call(boundary="http", name=name, request=compared_request, facts=facts, at=at)
+    # The placeholder of a key looks like a key: a second search would find it in every call of a model.
+    call.redacted = "headers"
     if api is None:
         facts.update(providers.export_facts(method, url))
-        return calls.Call(boundary="http", name=name, request=compared_request, facts=facts, at=at)
+        return call
     facts["api"] = api
     model = providers.model_in(url) or _model(raw) or _model_asked(url)
     if model is not None:
         facts["model"] = model
-    name = api if model is None else f"{api} {model}"
-    return calls.Call(boundary="llm", name=name, request=compared_request, facts=facts, at=at)
+    call.boundary, call.name = "llm", api if model is None else f"{api} {model}"
+    return call
 
 
 def cleaned(redactor: Redactor | None, headers: Iterable[AnyPair]) -> list[list[str]]:
-    """Return headers as the tape keeps them: as text, with secrets redacted. Cached, because most headers are the
-    same in every request. The redactor clears the cache when it learns a secret.
-    """
+    """Return headers as the tape keeps them: redacted texts. The redactor clears their cache when it learns a secret."""
     if redactor is None:
         return [list(pair) for pair in decoded(headers)]
     known = redactor.known_headers
@@ -331,7 +332,8 @@ def cleaned(redactor: Redactor | None, headers: Iterable[AnyPair]) -> list[list[
     for pair in headers:
         clean = known.get(pair)
         if clean is None:
-            clean = redactor.clean_header(*decoded([pair])[0])
+            # As texts too: a cookie has attributes beside its value.
+            clean = redactor.clean(redactor.clean_header(*decoded([pair])[0]))
             if len(known) >= _MOST_CLEANED:
                 known.clear()  # mostly dates and ids; the useful entries soon return
             known[pair] = clean
@@ -368,10 +370,9 @@ def _place(url: str) -> str:
 
 
 def _model(body: bytes | None) -> str | None:
-    """Return the model that a JSON body names. Does not decode the body, which may be a whole conversation.
-
-    Quotes inside JSON strings are escaped, so every match is a key. If several keys have different values (a tool
-    may have a `model` argument), the body is decoded after all.
+    """Return the model that a JSON body names. Does not decode the body, which may be a whole conversation. Quotes
+    inside JSON strings are escaped, so every match is a key. If several keys have different values (a tool may have
+    a `model` argument), the body is decoded after all.
     """
     if body is None:
         return None

@@ -5,6 +5,7 @@
    `encoding/plain` with `tape/writer`, and `workspace/known_files`. */
 
 #include "core.h"
+#include "wide.h"
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_playhead_core", NULL, -1, NULL};
 
@@ -13,8 +14,9 @@ PyMODINIT_FUNC PyInit__playhead_core(void)
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;
-    if (add_locks(module) < 0 || add_scan(module) < 0 || add_event(module) < 0
-        || add_status(module) < 0) {
+    find_wide();
+    if (add_locks(module) < 0 || add_scan(module) < 0 || add_json(module) < 0
+        || add_event(module) < 0 || add_status(module) < 0) {
         Py_DECREF(module);
         return NULL;
     }

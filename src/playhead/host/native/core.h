@@ -10,6 +10,7 @@
 /* Adds the names of a part to the module; -1: an exception is set. */
 int add_locks(PyObject *module);
 int add_scan(PyObject *module);
+int add_json(PyObject *module);
 int add_event(PyObject *module);
 int add_status(PyObject *module);
 
@@ -17,3 +18,7 @@ int add_status(PyObject *module);
    that the functions of the same name made; `needles` may be None. */
 PyObject *clues_in(PyObject *scanner, PyObject *needles, const uint8_t *raw, size_t size, int mode);
 enum { LOOK = 1, FIND = 2 };
+
+/* zlib's CRC-32 of `raw`, continued from `crc`. */
+void make_crc_table(void);
+uint32_t crc32_of(const uint8_t *raw, size_t size, uint32_t crc);

@@ -11,6 +11,9 @@
    - Secrets that are known literally are found with a table of shifts (Wu and Manber). */
 
 #include "core.h"
+#include "wide.h"
+
+#include <limits.h>
 
 #define LONG 16
 #define BLOCK 1024
@@ -96,6 +99,7 @@ typedef struct {
     literal literals[MOST_LITERALS];
     int16_t heads[256];
     bitmap look, find;
+    pair_tables wide_look, wide_find;
     /* Starts of keys inside of a run. */
     const uint8_t *starts[MOST_LITERALS];
     uint16_t start_size[MOST_LITERALS];
@@ -304,6 +308,80 @@ static int add_names(scanner *self, PyObject *all)
     return 0;
 }
 
+/* How often a byte stands in texts, roughly: in a thousand. */
+static unsigned frequency(unsigned c)
+{
+    if (c >= 128)
+        return 1;
+    if (c == ' ')
+        return 150;
+    if (c >= 'a' && c <= 'z')
+        return rarity[c] < 10 ? 55 : rarity[c] < 20 ? 20 : 6;
+    return c == '"' || c == ',' || c == '.' || (c >= '0' && c <= '9') ? 12 : c >= 32 ? 4 : 1;
+}
+
+typedef struct {
+    uint16_t low, high; /* halves of bytes, a bit for each */
+} halves;
+
+static halves with(halves some, unsigned c)
+{
+    return (halves){some.low | 1u << (c & 15), some.high | 1u << (c >> 4)};
+}
+
+/* How often a byte stands in texts whose halves are both among these. */
+static unsigned mass(halves some, const uint16_t *weights)
+{
+    unsigned all = 0;
+    for (unsigned high = 0; high < 8; high++)
+        if (some.high >> high & 1)
+            for (unsigned low = 0; low < 16; low++)
+                if (some.low >> low & 1)
+                    all += weights[high << 4 | low];
+    return all;
+}
+
+/* Puts the pairs of a bitmap into eight groups, so that few other pairs have the halves of a group. */
+static void make_wide(const bitmap bits, pair_tables tables)
+{
+    halves first[8] = {0}, second[8] = {0};
+    unsigned long cost[8] = {0};
+    uint16_t weights[256];
+    for (unsigned c = 0; c < 256; c++)
+        weights[c] = (uint16_t)frequency(c);
+    for (unsigned b = 0; b < 256; b++)
+        for (unsigned a = 0; a < 256; a++) {
+            if (!has(bits, a << 8 | b))
+                continue;
+            int best = 0;
+            unsigned long least = ULONG_MAX, grown = 0;
+            for (int group = 0; group < 8; group++) {
+                halves one = with(first[group], a), two = with(second[group], b);
+                unsigned long now = cost[group];
+                if (one.low != first[group].low || one.high != first[group].high || two.low != second[group].low
+                    || two.high != second[group].high)
+                    now = (unsigned long)mass(one, weights) * mass(two, weights) + 1;
+                if (now - cost[group] < least) {
+                    least = now - cost[group];
+                    best = group;
+                    grown = now;
+                }
+                if (least == 0)
+                    break;
+            }
+            first[best] = with(first[best], a);
+            second[best] = with(second[best], b);
+            cost[best] = grown;
+        }
+    for (unsigned half = 0; half < 16; half++)
+        for (int group = 0; group < 8; group++) {
+            tables[half] |= (first[group].low >> half & 1) << group;
+            tables[16 + half] |= (first[group].high >> half & 1) << group;
+            tables[32 + half] |= (second[group].low >> half & 1) << group;
+            tables[48 + half] |= (second[group].high >> half & 1) << group;
+        }
+}
+
 static int only_short_words(PyObject *tuple)
 {
     size_t size;
@@ -351,6 +429,10 @@ static PyObject *make_scanner(PyObject *module, PyObject *args)
         || !only_short_words(dotted) || !only_short_words(words)) {
         Py_DECREF(capsule);
         return NULL;
+    }
+    if (is_wide) {
+        make_wide(self->look, self->wide_look);
+        make_wide(self->find, self->wide_find);
     }
     return capsule;
 }
@@ -537,7 +619,8 @@ static int is_here(const search *self, const literal *one, size_t start)
         return 0;
     const uint8_t *raw = self->raw + start;
     if (!one->folds)
-        return memcmp(raw, one->text, one->size) == 0;
+        return raw[0] == one->text[0] && raw[one->size - 1] == one->text[one->size - 1]
+            && memcmp(raw, one->text, one->size) == 0;
     for (size_t at = 0; at < one->size; at++)
         if (lower(raw[at]) != one->text[at])
             return 0;
@@ -553,8 +636,6 @@ static int literal_found(search *self, const literal *one, size_t start)
         }
         return 0;
     }
-    if (!all_of_class(self, one, start))
-        return 0;
     self->found |= 1ull << one->rule;
     return one->what == POSITION ? note(&self->positions, PyLong_FromSize_t(start)) : 0;
 }
@@ -587,38 +668,58 @@ static int pair_found(search *self, size_t at)
     }
     for (int one = rules->heads[slot_of(a, b)]; one >= 0; one = rules->literals[one].next) {
         const literal *here = &rules->literals[one];
-        if (!(here->mode & self->mode) || at < here->anchor || !is_here(self, here, at - here->anchor))
+        if (!(here->mode & self->mode) || at < here->anchor || !all_of_class(self, here, at - here->anchor)
+            || !is_here(self, here, at - here->anchor))
             continue;
         if (literal_found(self, here, at - here->anchor) < 0)
             return -1;
     }
     for (int one = 0; one < MOST_LITERALS && rules->literals[one].anchor == UINT16_MAX; one++) {
         const literal *here = &rules->literals[one];
-        if (b == here->text[0] && here->mode & self->mode && literal_found(self, here, at + 1) < 0)
+        if (b == here->text[0] && here->mode & self->mode && all_of_class(self, here, at + 1)
+            && literal_found(self, here, at + 1) < 0)
             return -1;
     }
     return 0;
+}
+
+/* Looks at the pair at `at`. 1: the search is over; -1: an exception is set. */
+static int look_at_pair(search *self, const uint8_t *bits, size_t at)
+{
+    if (!has(bits, (unsigned)self->raw[at] << 8 | self->raw[at + 1]))
+        return 0;
+    if (pair_found(self, at) < 0)
+        return -1;
+    return self->is_certain && self->mode == LOOK;
 }
 
 static int search_literals(search *self)
 {
     const uint8_t *raw = self->raw;
     const uint8_t *bits = self->mode == LOOK ? self->rules->look : self->rules->find;
-    for (size_t at = 0; at + 1 < self->size;) {
+    const uint8_t *tables = self->mode == LOOK ? self->rules->wide_look : self->rules->wide_find;
+    size_t at = 0;
+    int state = 0;
+    while (is_wide && self->size - at >= 65) {
+        uint64_t found;
+        at = skip_pairs(tables, raw, at, self->size, &found);
+        if (found == 0)
+            break;
+        for (; found; found &= found - 1)
+            if ((state = look_at_pair(self, bits, at + (size_t)__builtin_ctzll(found))) != 0)
+                return state < 0 ? -1 : 0;
+        at += 64;
+    }
+    while (at + 1 < self->size) {
         /* Four pairs at a time while none of them is one: the branch costs more than the tests. */
         while (self->size - at > 4
                && !(has(bits, (unsigned)raw[at] << 8 | raw[at + 1]) | has(bits, (unsigned)raw[at + 1] << 8 | raw[at + 2])
                     | has(bits, (unsigned)raw[at + 2] << 8 | raw[at + 3])
                     | has(bits, (unsigned)raw[at + 3] << 8 | raw[at + 4])))
             at += 4;
-        for (size_t end = at + 4; at < end && at + 1 < self->size; at++) {
-            if (!has(bits, (unsigned)raw[at] << 8 | raw[at + 1]))
-                continue;
-            if (pair_found(self, at) < 0)
-                return -1;
-            if (self->is_certain && self->mode == LOOK)
-                return 0;
-        }
+        for (size_t end = at + 4; at < end && at + 1 < self->size; at++)
+            if ((state = look_at_pair(self, bits, at)) != 0)
+                return state < 0 ? -1 : 0;
     }
     return 0;
 }
@@ -756,15 +857,26 @@ static size_t end_of(const uint8_t *raw, size_t at, size_t end, uint8_t class)
     return at;
 }
 
+static size_t next_run(const uint8_t *raw, size_t at, size_t end)
+{
+    if (is_wide && end - at >= 64) {
+        int is_found;
+        at = skip_to_run(raw, at, end, &is_found);
+        if (is_found)
+            return at;
+    }
+    return next_of(raw, at, end, LONG, IS_RUN);
+}
+
 static int search_runs(search *self, size_t low, size_t high)
 {
     const uint8_t *raw = self->raw;
-    for (size_t at = next_of(raw, low, high, LONG, IS_RUN); at < high;) {
+    for (size_t at = next_run(raw, low, high); at < high;) {
         size_t end = end_of(raw, at + LONG, high, IS_RUN);
         self->has_run = 1;
         if (is_clue(self, at, end) && note(&self->runs, Py_BuildValue("nn", at, end)) < 0)
             return -1;
-        at = next_of(raw, end, high, LONG, IS_RUN);
+        at = next_run(raw, end, high);
     }
     return 0;
 }
