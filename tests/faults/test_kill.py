@@ -71,7 +71,9 @@ def test_nothing_but_a_torn_last_line_is_wrong_with_the_tape(killed):
             tape = Tape(path)
             list(tape.events())
             torn = [str(one) for one in tape.damage]
-            assert all("torn" in one or "cut off" in one for one in torn), torn
+            # The kernel may stop between two pages, so any number of bytes may be missing, also the last one alone.
+            signs = ("torn", "cut off", "newline at its end is missing")
+            assert all(any(sign in one for sign in signs) for one in torn), torn
             assert len(torn) <= 3
 
 

@@ -338,8 +338,11 @@ def compare_levels(text: str) -> None:
     """Events are searched as JSON, and only those that look suspicious text by text: both must find the same."""
     # A control character in the middle of a password is not looked for in JSON.
     text = "".join(one for one in text if one >= " " or one in "\t\n\r")
-    if not redactor.suspects(jsonbytes.encode_std({"text": text})):
-        assert redactor.clean_text(text) == text, text
+    # Rules allow 15 backslashes before a quote, and JSON doubles those of the text.
+    if "\\" * 8 in text:
+        return
+    if not _RULES_ALONE.suspects(jsonbytes.encode_std({"text": text})):
+        assert _RULES_ALONE.clean_text(text) == text, text
 
 
 # -- values as JSON -----------------------------------------------------------------------------------------

@@ -324,7 +324,7 @@ def describe(request: Request, redactor: Redactor | None = None) -> Call:
 
 
 def cleaned(redactor: Redactor | None, headers: Iterable[AnyPair]) -> list[list[str]]:
-    """Return headers as the tape keeps them: redacted texts. The redactor clears their cache when it learns a secret."""
+    """Return headers as the tape keeps them: redacted texts. The redactor clears the cache when it learns a secret."""
     if redactor is None:
         return [list(pair) for pair in decoded(headers)]
     known = redactor.known_headers
