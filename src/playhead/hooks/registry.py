@@ -86,6 +86,7 @@ ROWS: tuple[Row, ...] = (
     Row("socket", "input.threaded_servers:hook_accept", "input"),
     Row("socket", "input.shared_listeners", "input"),
     Row("granian.server.common", "input.granian_server", "input"),
+    Row("ipykernel.kernelapp", "input.notebook_kernel", "input"),
     Row("uvloop", "input.asyncio_stdin:hook_uvloop", "input"),
     Row("uvloop", "input.asyncio_servers:hook_uvloop", "input"),
     # streams

@@ -18,6 +18,9 @@ _ADVICE = (
     "Record them as calls: start the program from a script, which makes it a process call, or let it use "
     "Playhead's proxy, a hooked client or a tool (docs/fence.md)."
 )
+_NOTEBOOK_ADVICE = (
+    "Convert the notebook to a script, and record that: `jupyter nbconvert --to script NOTEBOOK`."
+)
 _SERVER_ADVICE = "Record the application with uvicorn, hypercorn or gunicorn instead."
 _REQUESTS = "partial: requests to "
 
@@ -114,6 +117,8 @@ def unserved_words(servers: Collection[str]) -> str:
 
 def advice_for(partial: str) -> str:
     """Return what the user can do to get a run that can be replayed. `partial`: why this one cannot."""
+    if partial.startswith(f"{_REQUESTS}the notebook kernel"):
+        return _NOTEBOOK_ADVICE
     return _SERVER_ADVICE if partial.startswith(_REQUESTS) else _ADVICE
 
 

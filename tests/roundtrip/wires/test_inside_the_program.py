@@ -2,6 +2,8 @@
 
 import sys
 
+import pytest
+
 from playhead.testing import HttpSite
 
 OWN_SERVER = """
@@ -126,6 +128,27 @@ sys.path.insert(0, str(folder.parent.parent))
 from granian.server.common import AbstractServer
 AbstractServer().startup()
 """
+# The class of ipykernel 7 that runs a kernel. The real one reads cells from sockets of ZeroMQ.
+IPYKERNEL = """
+import pathlib, sys, tempfile
+
+folder = pathlib.Path(tempfile.mkdtemp()) / "ipykernel"
+folder.mkdir(parents=True)
+(folder / "__init__.py").touch()
+(folder / "kernelapp.py").write_text("class IPKernelApp:\\n    def start(self): print('runs')\\n")
+sys.path.insert(0, str(folder.parent))
+from ipykernel.kernelapp import IPKernelApp
+IPKernelApp().start()
+"""
+# As `jupyter nbconvert` executes `jupyter-nbconvert`.
+BECOMES_A_SCRIPT = """
+import os, pathlib, sys
+
+script = pathlib.Path("tool").absolute()
+script.write_text(f"#!{sys.executable}\\nimport uuid\\nprint('the tool', uuid.uuid4())\\n")
+script.chmod(0o755)
+os.execv(script, [str(script)])
+"""
 
 
 def test_a_request_to_the_programs_own_server_is_made_again_in_a_replay(play):
@@ -167,11 +190,21 @@ def test_processes_of_a_program_print_in_the_order_of_the_recording(play):
     assert "end of 0" in changed.stderr
 
 
-def test_a_recording_says_that_requests_to_granian_are_not_on_the_tape(play):
-    (play.folder / "agent.py").write_text(GRANIAN)
+@pytest.mark.parametrize(
+    ("program", "server", "advice"),
+    [(GRANIAN, "granian", "uvicorn"), (IPYKERNEL, "the notebook kernel", "--to script")],
+)
+def test_a_recording_says_which_requests_are_not_on_the_tape(play, program, server, advice):
+    (play.folder / "agent.py").write_text(program)
     taken = play.run("record", "--", sys.executable, "agent.py")
-    said = "partial: requests to granian were not recorded, so it cannot be replayed"
+    said = f"partial: requests to {server} were not recorded, so it cannot be replayed"
     assert said in taken.stderr
     refused = play.replay()
     assert refused.returncode == 4
-    assert "uvicorn" in refused.stderr
+    assert advice in refused.stderr
+
+
+def test_a_program_that_becomes_a_python_script_is_replayed_to_its_end(play):
+    taken = play.record(BECOMES_A_SCRIPT)
+    assert taken.stdout.startswith("the tool ")
+    play.assert_identical(taken)

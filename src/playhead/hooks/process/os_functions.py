@@ -49,6 +49,8 @@ else:
 
 
 _PYTHON = pattern(r"(?:python|pypy)[\d.]*")
+_INTERPRETER = pattern(rb"[/ ](?:python|pypy)[\d.]*(?:[\s'\"]|$)")
+_FIRST_BYTES = 512
 
 
 def hook_exec(module: ModuleType, patches: Patches) -> None:
@@ -104,7 +106,7 @@ class _Exec(ProcessAdapter):
     def serve(self, crossing: Crossing) -> NoReturn:
         self.begin(crossing)
         program = text_of(self._given[0])
-        if _PYTHON.fullmatch(os.path.basename(program)):
+        if _PYTHON.fullmatch(os.path.basename(program)) or _is_script(program, self._env):
             # A Python that takes over is the rest of the program: it replays its own part.
             with crossing:
                 self._replace(crossing)
@@ -131,12 +133,30 @@ class _Exec(ProcessAdapter):
             within.reset(token)
 
 
+def _is_script(program: str, env: Any) -> bool:
+    """Return whether this program is a Python script: `jupyter nbconvert` executes the script `jupyter-nbconvert`."""
+    for path in _candidates(program, env):
+        try:
+            with open(path, "rb") as file:
+                first = file.read(_FIRST_BYTES)
+        except OSError:
+            continue
+        # An installer writes a line of shell in front of Python if the path of the interpreter is long.
+        return first.startswith(b"#!") and any(
+            _INTERPRETER.search(line) for line in first.splitlines()[:2]
+        )
+    return False
+
+
+def _candidates(program: str, env: Any) -> list[str]:
+    folders = [""] if os.path.dirname(program) else os.get_exec_path(env)
+    return [os.path.join(folder, program) for folder in folders]
+
+
 def _is_there(program: str, env: Any) -> bool:
     """Return whether an exec of this program will succeed, as far as that can be known beforehand."""
-    folders = [""] if os.path.dirname(program) else os.get_exec_path(env)
     return any(
-        os.access(path := os.path.join(folder, program), os.X_OK) and os.path.isfile(path)
-        for folder in folders
+        os.access(path, os.X_OK) and os.path.isfile(path) for path in _candidates(program, env)
     )
 
 
