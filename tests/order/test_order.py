@@ -155,7 +155,7 @@ asyncio.run(main())
 # The children print nothing, so all output is the program's own. While the main thread computes, the clock of a replay
 # stands still, and the thread that sleeps comes to its points only afterwards.
 CHILDREN_OF_THREADS = """
-import subprocess, threading, time
+import os, subprocess, threading, time
 
 def sleep():
     time.sleep(0.05)
@@ -165,6 +165,7 @@ def run(n):
     for k in range(12):
         subprocess.run(["true"])
         print("ran", n, k, flush=True)
+        os.write(1, b"wrote %d %d\\n" % (n, k))
 
 ended = subprocess.Popen(["true"])
 other = threading.Thread(target=sleep)

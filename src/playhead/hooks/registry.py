@@ -49,6 +49,7 @@ ROWS: tuple[Row, ...] = (
     Row("trio", "order.trio_deadlines", "clock"),
     Row("asyncio.taskgroups", "order.task_sets:hook_groups", "clock"),
     Row("sys", "order.outputs", "clock"),
+    Row("os", "order.outputs:hook_os", "clock"),
     Row("logging", "order.log_handlers", "clock"),
     Row("multiprocessing.queues", "order.process_queues", "clock"),
     Row("queue", "order.queues", "clock"),

@@ -1,4 +1,4 @@
-"""Keep the order in which threads write to stdout and stderr. Knows Python's own text streams.
+"""Keep the order in which threads write to stdout and stderr. Knows Python's own text streams and `os.write`.
 
 The stream objects stay the same; only their methods `write` and `flush` are replaced. A program without threads decides
 the order of its output itself, so its writes are not recorded as points. The output of a tool belongs to the tool's
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import _thread
 import io
+import sys
 
-from playhead.hooks.guest import Patches
+from playhead.hooks.guest import Patches, need
+from playhead.hooks.replacements import Builtin
 from playhead.host.later import Later
 from playhead.recording import lanes, order_slot, points, tool_facts
+from playhead.recording.where import OWNERS, PROGRAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ logging_transports: set[int] = set()
 # Python's buffers hold 8 KiB, and a character takes up to four bytes.
 _FULL = 2048
 _FDS = {"stdout": 1, "stderr": 2}
+_STREAMS = frozenset(_FDS.values())
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -45,6 +49,49 @@ def hook(module: ModuleType, patches: Patches) -> None:
             patches.replace(stream, "flush", _flusher(_FDS[name], shared))
     patches.on_undo(tool_facts.writers.clear)
     order_slot.record_prints = _record_prints
+
+
+def hook_os(module: ModuleType, patches: Patches) -> None:
+    """`module` is os."""
+    need(module, "write")
+    patches.replace(module, "write", lambda original: Builtin(_write_bytes(original)))
+
+
+def _write_bytes(original: Callable[[int, Any], int]) -> Callable[[int, Any], int]:
+    def write(fd: int, data: Any, /) -> int:
+        # Frames 0 and 1: this hook, `Builtin`.
+        if fd not in _STREAMS or OWNERS[sys._getframe(2).f_code.co_filename] != PROGRAM:
+            return original(fd, data)
+        if (show := order_slot.show_children) is not None:
+            show()
+        is_point = _has_others() and order_slot.is_kept()
+        if is_point:
+            order_slot.wait_for(points.OUTPUT)
+        if points.active() is None:
+            try:
+                return original(fd, data)
+            finally:
+                order_slot.acted()
+        with order_slot.printing.lock:
+            settle, own = order_slot.settle_children, bytes(data)
+            if settle is not None:
+                settle(fd, None)
+            count = original(fd, own)
+            finish = None if settle is None else settle(fd, own[:count])
+            if is_point:
+                order_slot.happened(points.OUTPUT)
+            if finish is not None:
+                finish()
+            return count
+
+    return write
+
+
+def _has_others() -> bool:
+    """Return whether others may print at the same time. The tasks of an event loop print in the order of their own
+    points.
+    """
+    return lanes.have_threads() or (lanes.have_writers() and not points.turn()[0])
 
 
 def _record_prints(recorder: Recorder) -> order_slot.PrintTurns:
@@ -135,9 +182,7 @@ def _write(
                 if (log := points.active()) is not None and type(text) is str:
                     log.add_log_line(lanes.current.get().name, name, text)
                 return put(text, has_turn=False)  # a replay does not print this line
-        # The tasks of an event loop print in the order of their own points.
-        has_others = lanes.have_threads() or (lanes.have_writers() and not points.turn()[0])
-        if not has_others or not order_slot.is_kept():
+        if not _has_others() or not order_slot.is_kept():
             if points.active() is None:
                 return put(text)
             # A child may start or end in a thread of ours: see `PrintLock`.
