@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Recorded as a piece of a tool's call when the tool changes the filters.
 _CHANGED = "changed"
+# In the warning of `os.fork` and `os.forkpty` in a process with several threads.
+_FORKED = "is multi-threaded, use of fork"
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -52,7 +54,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def _shown(original: Callable[[Any], None], silence: list[int]) -> Callable[[Any], None]:
     def _showwarnmsg(message: Any) -> None:
-        if _thread.get_ident() in silence:
+        if _thread.get_ident() in silence or _is_about_our_threads(message):
             return
         if lanes.printing.get() is not None:
             kind = message.category
@@ -62,6 +64,17 @@ def _shown(original: Callable[[Any], None], silence: list[int]) -> Callable[[Any
         original(message)
 
     return _showwarnmsg
+
+
+def _is_about_our_threads(message: Any) -> bool:
+    """Return whether Python 3.12 or newer warns of a fork beside other threads, and all of these are ours."""
+    if message.category is not DeprecationWarning or _FORKED not in str(message.message):
+        return False
+    threading = sys.modules.get("threading")
+    if threading is None:
+        return True
+    # Playhead starts its threads without the module, which does not know them.
+    return int(threading.active_count()) == 1
 
 
 def _changed(original: Callable[[], None]) -> Callable[[], None]:

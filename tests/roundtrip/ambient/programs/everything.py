@@ -11,6 +11,7 @@ import logging
 import os
 import random
 import secrets
+import subprocess
 import sys
 import tempfile
 import threading
@@ -112,3 +113,9 @@ def main():
 
 
 main()
+
+# Threads of ours beside the program must not make Python warn of a fork.
+print(subprocess.run(["echo", "x"], capture_output=True, check=True).stdout)
+if not (pid := os.fork()):
+    os._exit(0)
+print(os.waitpid(pid, 0)[1])
