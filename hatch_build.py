@@ -1,9 +1,9 @@
 """Compile the native core while the wheel is built. Knows the build tool; `playhead.launch.native_build` knows the
 compiler.
 
-The wheel holds the core for the platform that it is built on. Where that is not possible, it holds Python alone, works
-everywhere, and compiles the core before the first recording if there is a compiler then. PLAYHEAD_BUILD_NATIVE=0 builds
-such a wheel on purpose.
+The wheel holds the core for the platform that it is built on, and those that `scripts/cross_build.py` has made before.
+Where that is not possible, it holds Python alone, works everywhere, and compiles the core before the first recording if
+there is a compiler then. PLAYHEAD_BUILD_NATIVE=0 builds such a wheel on purpose.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class NativeCoreHook(BuildHookInterface[Any]):
         if made is None:
             self.app.display_warning(_SKIPPED.format("no C compiler, or no headers of Python"))
         elif version != "editable":
-            build_data["artifacts"].append(str(Path(made).relative_to(self.root)))
+            cores = sorted(Path(made).parent.glob(f"{Path(made).name.split('-linux-')[0]}-*.so"))
+            build_data["artifacts"] += [str(one.relative_to(self.root)) for one in cores]
+            if len(cores) > 1:
+                return  # `scripts/cross_build.py` has made those of other platforms: one wheel for all of them
             build_data["pure_python"] = False
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
             # The limited API: one binary for every supported Python.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # The hash of the sources, which is part of the file name: a core of other sources is never loaded.
-DIGEST = "897640d1d610d1d1"
+DIGEST = "bd6e3189a4650094"
 _NAME = "_playhead_core"
 SOURCES = os.path.join(os.path.dirname(__file__), "native")
 

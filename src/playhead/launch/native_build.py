@@ -46,7 +46,7 @@ def build_beside_sources(env: Mapping[str, str]) -> str | None:
     if native_core.refusal() is not None:
         return None
     for old in SOURCES.glob("core-*.so"):
-        if old.name != native_core.file_name():
+        if not old.name.startswith(f"core-{native_core.DIGEST}-"):
             old.unlink()  # of other sources
     made = SOURCES / native_core.file_name()
     return str(made) if made.exists() else build(str(made), env)

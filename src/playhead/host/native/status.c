@@ -7,6 +7,11 @@
 #include <limits.h>
 #include <sys/stat.h>
 
+#ifdef __APPLE__
+#define st_mtim st_mtimespec
+#define st_ctim st_ctimespec
+#endif
+
 enum { SAME = 0, LINKED = 1, DIFFERS = 2 };
 
 /* Mode (4 bytes), size, mtime, inode, ctime (8 bytes each), little-endian and without padding. */

@@ -7,14 +7,17 @@ int is_wide;
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
+#include <cpuid.h>
 #include <immintrin.h>
 
 #define WIDE __attribute__((target("ssse3,sse4.1,pclmul")))
 
 void find_wide(void)
 {
-    __builtin_cpu_init();
-    is_wide = __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") && __builtin_cpu_supports("pclmul");
+    /* Not __builtin_cpu_supports: the libraries of cross compilers lack what it needs. */
+    const unsigned needed = bit_SSSE3 | bit_SSE4_1 | bit_PCLMUL;
+    unsigned a, b, c, d;
+    is_wide = __get_cpuid(1, &a, &b, &c, &d) && (c & needed) == needed;
 }
 
 WIDE static inline __m128i at_place(const void *place)
