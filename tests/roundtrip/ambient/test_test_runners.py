@@ -1,10 +1,12 @@
 """A test runner as the command: its times, its temporary folders and the ports of its tests come from the tape."""
 
+import getpass
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +53,12 @@ def play(folder, temporary, *words):
 def temporary():
     """Outside of the folders of this very test run, in which its pytest clears up."""
     with tempfile.TemporaryDirectory() as folder:
+        # Folders of earlier runs: pytest keeps three of them, and deletes the others.
+        for number in range(5):
+            earlier = Path(folder, f"pytest-of-{getpass.getuser()}", f"pytest-{number}", "test_it0")
+            earlier.mkdir(parents=True, mode=0o700)
+            (earlier / "left").write_text("by an earlier run")
+        os.chmod(earlier.parents[1], 0o700)
         yield folder
 
 

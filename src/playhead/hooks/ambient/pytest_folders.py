@@ -29,6 +29,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
                 nonlocal made
                 # The files in it, and the link beside it that pytest makes to the newest folder.
                 written_files.new_folders.add(f"{root}{os.sep}{prefix}")
+                # Folders of earlier runs, which pytest renames before it deletes them.
+                written_files.new_folders.add(f"{root}{os.sep}garbage-")
                 made = original(root, prefix, mode)
                 return str(made.name)
 
