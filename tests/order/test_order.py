@@ -184,6 +184,41 @@ for one in threads:
 """
 
 
+# As langgraph's SqliteSaver does: an installed package guards a connection that threads share with a lock of its own.
+SAVER = """
+import sqlite3, threading
+
+class Saver:
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.connection = sqlite3.connect("saved.db", check_same_thread=False)
+        self.connection.execute("create table rows(worker, step)")
+
+    def put(self, *row):
+        with self.lock:
+            self.connection.execute("insert into rows values(?, ?)", row)
+            self.connection.commit()
+"""
+SAVES_IN_THREADS = """
+import os, sys, threading
+sys.path.append(os.path.abspath("site-packages"))
+import saver
+
+def work(n):
+    for step in range(12):
+        saved.put(n, step)
+        sum(range(20000 * (step * n % 4)))
+
+saved = saver.Saver()
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+print(saved.connection.execute("select * from rows").fetchall())
+"""
+
+
 @pytest.fixture(scope="module")
 def site():
     with serve() as site:
@@ -240,6 +275,14 @@ def test_text_of_a_thread_is_not_taken_for_output_of_a_child_of_another_thread(t
     assert not any('"wrote"' in segment.read_text() for segment in segments)
     now = run(tmp_path, "replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_threads_take_the_lock_that_a_package_holds_around_its_statements_in_order(tmp_path):
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "saver.py").write_text(SAVER)
+    then = record(tmp_path, SAVES_IN_THREADS)
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr.decode()
 
 
 def test_a_program_that_waits_for_what_never_comes_ends_and_says_where(tmp_path):

@@ -29,7 +29,7 @@ from playhead.recording.where import OWNERS, PROGRAM, package_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType, ModuleType
+    from types import CodeType, FrameType, ModuleType
     from typing import Any
 
     from playhead.hooks.order import locks
@@ -38,6 +38,8 @@ else:
 
 # Packages whose locks guard a connection that several threads use.
 _OF_CONNECTIONS = ("/psycopg/", "/langgraph/checkpoint/postgres/")
+# A module that imports one of these makes such locks as well: langgraph's SqliteSaver, the SQLiteSession of OpenAI Agents.
+_DRIVERS = ("sqlite3", "aiosqlite")
 # Owners of the other locks that are recorded: the program (no package), and packages that pass objects from one thread
 # to another or print for several threads.
 _ORDERED = frozenset({None, "janus", "rich"})
@@ -99,7 +101,7 @@ def _maker(name: str, condition: CodeType) -> Callable[[Any], Any]:
                 frame.f_code is condition or _is_generated(frame.f_code)
             ):
                 frame = frame.f_back  # the caller that makes the condition or the object
-            if _is_program(frame.f_code.co_filename) and not lanes.is_carried():
+            if _is_ordered(frame) and not lanes.is_carried():
                 if points.active() is not None and _native is not None:
                     lock = getattr(_native, name)()
                     lock.playhead_name = _next_name()
@@ -144,7 +146,13 @@ def _is_generated(code: CodeType) -> bool:
     )
 
 
-def _is_program(file: str) -> bool:
+def _is_ordered(frame: FrameType) -> bool:
+    """Return whether the order of the locks that this frame makes is recorded."""
+    file = frame.f_code.co_filename
     if OWNERS[file] != PROGRAM:
         return False
-    return package_of(file) in _ORDERED or any(one in file for one in _OF_CONNECTIONS)
+    return (
+        package_of(file) in _ORDERED
+        or any(one in file for one in _OF_CONNECTIONS)
+        or any(one in frame.f_globals for one in _DRIVERS)
+    )
