@@ -184,6 +184,26 @@ for one in threads:
 """
 
 
+# The clock of a replay stands still while the thread computes, so the timeout that follows begins too early.
+WAITS_AFTER_COMPUTING = """
+import threading, time
+ready, done = threading.Event(), threading.Event()
+
+def work():
+    began = time.thread_time()
+    while time.thread_time() - began < 0.8:
+        pass
+    ready.set()
+    print("in time" if done.wait(0.5) else "too late")
+
+worker = threading.Thread(target=work)
+worker.start()
+print(ready.wait())
+done.set()
+worker.join()
+"""
+
+
 # As langgraph's SqliteSaver does: an installed package guards a connection that threads share with a lock of its own.
 SAVER = """
 import sqlite3, threading
@@ -275,6 +295,12 @@ def test_text_of_a_thread_is_not_taken_for_output_of_a_child_of_another_thread(t
     assert not any('"wrote"' in segment.read_text() for segment in segments)
     now = run(tmp_path, "replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_a_wait_for_an_event_ends_as_it_did_by_its_timeout_or_by_the_event(tmp_path):
+    then = record(tmp_path, WAITS_AFTER_COMPUTING)
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr.decode()
 
 
 def test_threads_take_the_lock_that_a_package_holds_around_its_statements_in_order(tmp_path):

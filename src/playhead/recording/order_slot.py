@@ -178,6 +178,18 @@ def wait_for(kind: str) -> Place | None:
     return place
 
 
+def expects(kind: str, detail: str) -> bool:
+    """Return whether the next event of that kind in this lane has this detail on the tape."""
+    head = active()
+    if head is None:
+        return False
+    lane = lanes.current.get()
+    number = lane.count(kind)
+    lane.give_back(kind, number)
+    place = head.table.lane(lane.name, kind, number)
+    return place is not None and place.what[3] == detail
+
+
 def submit(job: Lane) -> None:
     """Note that this lane submits a job, so it has come to the moment at which the recorded lane did that. The clock of
     a replay stands still while the program computes. Without this moment, a timeout for the result of the job would

@@ -30,7 +30,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     acquire = _acquire(module.Semaphore.acquire)
     patches.replace(module.Semaphore, "acquire", lambda _: acquire)
     patches.replace(module.Semaphore, "__enter__", lambda _: acquire)
-    patches.replace(module.Event, "wait", _wait)
+    patches.replace(module.Event, "wait", _wait_for_event)
     patches.replace(module.Barrier, "wait", _wait)
     patches.replace(module.Condition, "wait", _wait)
     patches.replace(module.Condition, "wait_for", _wait)
@@ -70,5 +70,28 @@ def _wait(original: Callable[..., Any]) -> Callable[..., Any]:
             order_slot.wait_for(points.WOKEN)
             order_slot.acted()
             order_slot.happened(points.WOKEN)
+
+    return wait
+
+
+def _wait_for_event(original: Callable[..., bool]) -> Callable[..., bool]:
+    def wait(self: Any, timeout: float | None = None) -> bool:
+        if not _is_program(sys._getframe(1)) or not order_slot.is_kept():
+            return original(self, timeout)
+        if order_slot.expects(points.WOKEN, points.IN_VAIN):
+            # The timeout passed in the recorded run, so it passes here, even if the event has been set by now.
+            order_slot.wait_for(points.WOKEN)
+            order_slot.acted()
+            return False
+        is_set = False
+        try:
+            is_set = original(self, timeout)
+        finally:
+            place = order_slot.wait_for(points.WOKEN)
+            order_slot.acted()
+            order_slot.happened(points.WOKEN, None if is_set else points.IN_VAIN)
+        # The clock of a replay moves with the points of all threads, so it may pass the timeout of a wait that
+        # succeeded in the recorded run. Whatever set the event came before this place.
+        return is_set or (place is not None and self.is_set())
 
     return wait

@@ -25,6 +25,7 @@ from playhead.recording.chunks import as_bytes
 from playhead.replay.matching.fingerprint import VOLATILE
 from playhead.replay.matching.normalise import settled_text
 from playhead.replay.matching.taped import TapedRun
+from playhead.replay.report.joined_output import is_interleaved
 from playhead.replay.report.moving_values import settled
 
 _HEADER = re.compile(r"^(?P<margin>[\s|+-]*)Traceback \(most recent call last\):$")
@@ -133,6 +134,12 @@ def _joined_difference(then: TapedRun, now: TapedRun) -> str | None:
     two streams, and each stream must have kept its order. The order between the two streams is not known.
     """
     apart, joined = (then, now) if _is_joined(now) else (now, then)
+    if is_interleaved(
+        _text(apart, "stdout"),
+        _text(apart, "stderr"),
+        _text(joined, "stdout") + _text(joined, "stderr"),
+    ):
+        return None
     lines = {one: _printed_lines(apart, one) for one in ("stdout", "stderr")}
     together = _printed_lines(joined, "stdout") + _printed_lines(joined, "stderr")
     separate = Counter(lines["stdout"] + lines["stderr"])

@@ -116,3 +116,19 @@ def test_joined_streams_are_compared_with_separate_ones_in_the_order_of_each(
 ):
     apart = printed("one\ntwo\n", "oops <A at 0x7f90605a3c50>\n", library="httpx")
     assert outputs.difference(apart, joined(printed(together, library="httpx"))) == expected
+
+
+@pytest.mark.parametrize(
+    ("together", "is_same"),
+    [
+        ("\r10 %one\n\r20 %two\n\n", True),
+        ("one\n\r10 %\r20 %two\n\n", True),
+        ("\r10 %one\n\r30 %two\n\n", False),
+        ("\r20 %one\n\r10 %two\n\n", False),
+        ("\r10 %one\n\r20 %two\n", False),
+    ],
+)
+def test_a_line_of_joined_streams_may_hold_parts_of_both(printed, together, is_same):
+    apart = printed("one\ntwo\n", "\r10 %\r20 %\n", library="httpx")
+    found = outputs.difference(apart, joined(printed(together, library="httpx")))
+    assert (found is None) is is_same
