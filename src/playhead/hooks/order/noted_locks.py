@@ -38,7 +38,7 @@ else:
 
 # Packages whose locks guard a connection that several threads use.
 _OF_CONNECTIONS = ("/psycopg/", "/langgraph/checkpoint/postgres/")
-# A module that imports one of these makes such locks as well: langgraph's SqliteSaver, the SQLiteSession of OpenAI Agents.
+# A module that imports one of these makes such locks as well: SqliteSaver of LangGraph, SQLiteSession of OpenAI Agents.
 _DRIVERS = ("sqlite3", "aiosqlite")
 # Owners of the other locks that are recorded: the program (no package), and packages that pass objects from one thread
 # to another or print for several threads.

@@ -22,6 +22,7 @@ from playhead.launch.record_run import Wish
 from playhead.launch.replaying.replay_environment import RestoredEnvironment, restored
 from playhead.launch.replaying.replay_limits import limits_for, notes_on, report_on
 from playhead.launch.replaying.replayed_files import ReplayedFiles, replayed_files
+from playhead.launch.replaying.time_limits import without_limit
 from playhead.launch.request_runs import request_of_server
 from playhead.launch.sidecar.command_streams import taped_output
 from playhead.recording.runs import Run
@@ -145,7 +146,7 @@ def replay_command(
     cwd = Path(tape.manifest.cwd)
     try:
         recorded = run_command(
-            command,
+            without_limit(command),
             _wish(tape, command, store),
             settings,
             seal=False,

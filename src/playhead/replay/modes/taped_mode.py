@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from playhead import clock, events
+from playhead import events
 from playhead.errors import Divergence
 from playhead.event import Event
 from playhead.host.later import Later
@@ -29,6 +29,7 @@ from playhead.recording.recorder import Recorder
 from playhead.replay.matching.matcher import Matcher, answer_side_call, is_side
 from playhead.replay.matching.normalise import places_of
 from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
+from playhead.replay.modes.recorded_end import end_process, signal_in
 from playhead.replay.report import short_traceback
 from playhead.tape.reader import Tape
 
@@ -223,17 +224,10 @@ class ReplayMode:
         """End as the run ended: by the same signal, without a message."""
         self.look_a_last_time()
         code = self.recording.tape.manifest.exit_code
-        number = -code if code is not None and code < 0 else signal.SIGKILL
         if self.mortal is not None:
-            os.kill(self.mortal, _signal_in(code) or number)
+            os.kill(self.mortal, signal_in(code) or signal.SIGKILL)
             return
-        table = self.table
-        if number == signal.SIGINT and table is not None and table.was_interrupted:
-            signal.raise_signal(number)  # Python raises KeyboardInterrupt and prints the traceback
-        if number != signal.SIGKILL:
-            signal.signal(number, signal.SIG_DFL)
-        os.kill(clock.pid(), number)
-        signal.pause()
+        end_process(code, with_traceback=self.table is not None and self.table.was_interrupted)
 
     @property
     def is_request_done(self) -> bool:
@@ -249,7 +243,7 @@ class ReplayMode:
     @property
     def is_where_it_was_killed(self) -> bool:
         """Return whether a signal ended the command, and all calls that it had made before that have been served."""
-        if _signal_in(self.recording.tape.manifest.exit_code) is None:
+        if signal_in(self.recording.tape.manifest.exit_code) is None:
             return False
         return all(is_side(call) for call in self.matcher.unserved())
 
@@ -349,14 +343,6 @@ class ReplayMode:
             detail=None if self.recording.calls else "The tape holds no calls at all.",
             advice=divergence.advice_for(call.boundary),
         )
-
-
-def _signal_in(code: int | None) -> int | None:
-    """Return the signal that an exit code stands for; a shell adds 128 to it."""
-    if code is None or 0 <= code <= 128:
-        return None
-    number = -code if code < 0 else code - 128
-    return number if number in signal.valid_signals() else None
 
 
 def _here() -> str | None:
