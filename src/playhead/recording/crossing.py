@@ -74,7 +74,9 @@ class Crossing:
         self._started = mono_ns()
         at = call.at or where.asked(3)
         data = call.event_data() if taped is None else _data_of(call, taped)
-        entry = NewEvent(events.CALL, data, at, None, deck.cause_of(call), call.redacted)
+        # The event of a quiet call has no facts, so it lacks the one that is redacted already.
+        redacted = call.redacted if taped is None or not taped.quiet else ""
+        entry = NewEvent(events.CALL, data, at, None, deck.cause_of(call), redacted)
         self.seq: Ref | None = recorder.append(entry)
         self._segment = recorder.segment
         # Files that change until the end belong to this call: see `workspace.watch.call_marks`.
