@@ -49,7 +49,7 @@ else:
 
 
 _PYTHON = pattern(r"(?:python|pypy)[\d.]*")
-_INTERPRETER = pattern(rb"[/ ](?:python|pypy)[\d.]*(?:[\s'\"]|$)")
+_INTERPRETER = pattern(r"[/ ](?:python|pypy)[\d.]*(?:[\s'\"]|$)")
 _FIRST_BYTES = 512
 
 
@@ -138,12 +138,12 @@ def _is_script(program: str, env: Any) -> bool:
     for path in _candidates(program, env):
         try:
             with open(path, "rb") as file:
-                first = file.read(_FIRST_BYTES)
+                first = file.read(_FIRST_BYTES).decode("latin-1")
         except OSError:
             continue
         # An installer writes a line of shell in front of Python if the path of the interpreter is long.
-        return first.startswith(b"#!") and any(
-            _INTERPRETER.search(line) for line in first.splitlines()[:2]
+        return first.startswith("#!") and any(
+            _INTERPRETER.search(line) for line in first.split("\n")[:2]
         )
     return False
 
