@@ -72,8 +72,8 @@ def _request_line(request: dict[str, Any]) -> str:
     calls = int(request["calls"])
     made = f"its {calls:,} calls" if calls != 1 else "its one call"
     return one_line(
-        f"{request['name']}: compared are the answer and {made if calls else 'that it makes no call'}; not the "
-        "output, files and state of the run",
+        f"{request['name']}: the answer and {made if calls else 'that it makes no call'} were compared; the "
+        "output, files, state and exit code of the run were not",
         400,
     )
 
