@@ -182,6 +182,11 @@ class Crossing:
                 # Too large to be decoded: an endless stream must not accumulate in memory.
                 self._heard = None
 
+    def flush(self) -> None:
+        """Write the pieces that wait for further pieces, so that events that follow are not on the tape without them."""
+        if self._buffer is not None:
+            self._buffer.flush()
+
     def moment(self, *, is_shown: bool = False) -> int:
         """Note the place of something in this call that becomes visible without passing through the program. Return the
         nanoseconds since the call began. `is_shown`: a replay shows it, although it serves the enclosing call as a

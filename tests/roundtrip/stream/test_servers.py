@@ -259,7 +259,7 @@ def test_a_replay_sends_the_taped_requests_and_compares_the_answers(tmp_path, ki
     if kind != "uvicorn":
         other = play(tmp_path, "replay", "--request", "3")
         assert other.returncode == 0, other.stderr
-        assert "GET /stream: compared are the answer and that it makes no call" in other.stderr
+        assert "GET /stream: the answer and that it makes no call were compared" in other.stderr
         late = play(tmp_path, "replay", "--request", "4")
         assert late.returncode == 3
         assert "answer to POST /late" in late.stderr

@@ -104,6 +104,9 @@ class RequestTurns:
             self._end("returned" if self._open[0][3] is not None else "left")
 
     def _end(self, how: str) -> None:
+        # The client has the whole answer next, and may stop the server because of it: `kill` must not take the answer
+        # from the tape.
+        self._crossing.flush()
         turn, name, began, status = self._open.pop(0)
         if turn is None:
             return  # the beginning was lost, and that is counted
