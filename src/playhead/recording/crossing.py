@@ -183,7 +183,7 @@ class Crossing:
                 self._heard = None
 
     def flush(self) -> None:
-        """Write the pieces that wait for further pieces, so that events that follow are not on the tape without them."""
+        """Write the pieces that wait for further pieces: no later event must be on the tape without them."""
         if self._buffer is not None:
             self._buffer.flush()
 

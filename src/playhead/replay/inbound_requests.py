@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from playhead.errors import UsageError
-from playhead.events import BY_LIBRARY, Event
+from playhead.events import BY_LIBRARY, TURN_END, Event
 from playhead.recording import points
 
 if TYPE_CHECKING:
@@ -41,11 +41,17 @@ class InboundRequest:
     # When its first byte came, and that of the next request of the same connection, since the connection began.
     since_ns: int = 0
     until_ns: int = _NEVER
-    # The number of its calls; known after `keep_request`.
+    # The number of its calls, and whether its whole answer is on the tape; known after `keep_request`.
     calls: int = 0
+    answered: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        return {"number": self.number, "name": self.name, "calls": self.calls}
+        return {
+            "number": self.number,
+            "name": self.name,
+            "calls": self.calls,
+            "answered": self.answered,
+        }
 
     @property
     def index(self) -> int:
@@ -161,7 +167,15 @@ def keep_request(recording: TapedRun, number: int) -> InboundRequest:
     recording.ambient = [_own_readings(event, requests, chosen) for event in recording.ambient]
     own = _OwnPoints(requests, chosen, others, ends)
     recording.points = [own.of(event) for event in recording.points]
-    return replace(chosen, calls=count)
+    answered = any(_ended(event) == chosen.ref for event in recording.turns)
+    return replace(chosen, calls=count, answered=answered)
+
+
+def _ended(event: Event) -> str | None:
+    """Return the turn that this event ends with a result; None if it ends none."""
+    if event.kind != TURN_END or not isinstance(event.data, dict):
+        return None
+    return event.absolute(event.data.get("turn")) if event.data.get("how") == "returned" else None
 
 
 def _own_readings(event: Event, requests: InboundRequests, chosen: InboundRequest) -> Event:

@@ -249,7 +249,7 @@ def test_a_replay_sends_the_taped_requests_and_compares_the_answers(tmp_path, ki
         alone = play(tmp_path, "replay", "--request", "2", "--json")
         assert alone.returncode == 0, alone.stderr
         report = json.loads(alone.stderr.splitlines()[-1])
-        assert report["request"] == {"number": 2, "name": "POST /ask", "calls": 1}
+        assert report["request"] == {"number": 2, "name": "POST /ask", "calls": 1, "answered": True}
         assert report["coverage"]["http"]["exact"] == 1
         assert report["output_same"] is None
         missing = play(tmp_path, "replay", "--request", "9")

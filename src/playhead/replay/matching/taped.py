@@ -91,7 +91,7 @@ class TapedRun:
     segments: dict[str, Event]
     ambient: list[Event]
     outputs: list[Event]
-    # The turns of inbound requests.
+    # The beginnings and ends of turns; inbound requests are turns.
     turns: list[Event] = field(default_factory=list)
     # The order of points, as packed events.
     points: list[Event] = field(default_factory=list)
@@ -206,7 +206,7 @@ def _hear(
         recording.points.append(recording.tape.whole(event) if spilled else event)
     elif kind == events.OUTPUT:
         recording.outputs.append(event)
-    elif kind == events.TURN_START:
+    elif kind in (events.TURN_START, events.TURN_END):
         recording.turns.append(event)
     elif kind == events.RUN_START and recording.run_start is None:
         recording.run_start = event

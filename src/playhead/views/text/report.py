@@ -71,8 +71,9 @@ def _request_line(request: dict[str, Any]) -> str:
     """Return what a replay of one request has compared."""
     calls = int(request["calls"])
     made = f"its {calls:,} calls" if calls != 1 else "its one call"
+    answer = "the answer" if request["answered"] else "the recorded part of the answer"
     return one_line(
-        f"{request['name']}: the answer and {made if calls else 'that it makes no call'} were compared; the "
+        f"{request['name']}: {answer} and {made if calls else 'that it makes no call'} were compared; the "
         "output, files, state and exit code of the run were not",
         400,
     )
