@@ -35,8 +35,8 @@ RUNS = ("20261114-071105-aaaa", "20261114-081105-bbbb", "20261115-071105-k3f9")
 # Needs a shared store, another program, a run of another page, or a package that is optional.
 NOT_HERE = re.compile(
     r"--remote|--follow|--parquet|--sign|/mnt/|\bfix\b|tests/tapes/|--at |-0?712\b|-szhw"
-    # Needs reports of shards, a cluster, promoted tests, a date, a server, a token.
-    r"|batch merge|--on |batch tests/|since:|share last$|share last --expires 1d$|token revoke"
+    # Needs reports of shards, a cluster, promoted tests, a date, a server, a recorded server, a token.
+    r"|--request |batch merge|--on |batch tests/|since:|share last$|share last --expires 1d$|token revoke"
 )
 
 

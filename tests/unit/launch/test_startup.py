@@ -42,6 +42,7 @@ LOADED_LATER = {
     "playhead.hooks.order.pipe_waits": "loaded with `multiprocessing`",
     "playhead.hooks.order.process_queues": "loaded with `multiprocessing`",
     "playhead.hooks.state.sqlite_order": "loaded with `sqlite3`",
+    "playhead.encoding.levels": "loaded for runs below the level `full`",
     "playhead.encoding.form_fields": "loaded where a form is described or compared",
     "playhead.hooks.state.written_files": "loaded where the files of a workspace are recorded",
     "playhead.host.own_listeners": "loaded with `socket`",
