@@ -174,6 +174,10 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
     is_replay = (run.path / PLAN).exists()
     if rows is None:
         facts: dict[str, Any] = {"connections": "not watched"}
+        if attended.is_watch_lost:
+            why = "their watcher was killed or could not read an address, so none are known"
+            hole = {"boundary": "http", "what": "connections", "why": why}
+            run.recorder.append(NewEvent(events.HOLE, hole))
     elif is_replay:
         kept_in = (dataclasses.replace(row, times=()) for row in rows if row.how != "inside")
         facts = {"stopped": [dataclasses.asdict(row) for row in kept_in]}

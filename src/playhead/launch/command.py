@@ -287,10 +287,12 @@ def _attended(
     shims.remove()
     if start.files is not None:
         start.files.stop()
+    seen = None if watching is None else watching.dismiss()
     return Attended(
         ended=ended,
         own=frozenset({run.recorder.segment, sidecar.segment}),
-        connections=None if watching is None else watching.dismiss(),
+        connections=seen,
+        is_watch_lost=watching is not None and seen is None,
         known_ports=proxy_ports(start.env),
         unfollowed=[] if follows is None else follows.unfollowed(),
         left=left,

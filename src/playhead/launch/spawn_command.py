@@ -62,6 +62,8 @@ class Attended(NamedTuple):
     own: frozenset[str]
     # Connections of the whole tree; None: they were not watched.
     connections: Sequence[SeenConnection] | None = None
+    # Whether they were watched for a part of the run only.
+    is_watch_lost: bool = False
     # Ports of the HTTP proxies that the command was given.
     known_ports: Collection[int] = ()
     # Programs that were not followed, and why.

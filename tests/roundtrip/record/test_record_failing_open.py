@@ -111,6 +111,44 @@ sys.exit(4)
     assert take.status == "failed"
 
 
+# Kills the process that watches the connections, waits until it is gone, then connects.
+WATCHER_KILLER = """
+import os, select, signal, socket
+
+def seen(name):
+    try:
+        names = os.listdir(f'/proc/{name}/fd')
+        links = {os.readlink(f'/proc/{name}/fd/{one}') for one in names}
+        return {*links, int(open(f'/proc/{name}/stat').read().rpartition(')')[2].split()[2])}
+    except OSError:
+        return set()
+
+def parent(pid):
+    return int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])
+
+ours = {os.getpgrp(), 'anon_inode:seccomp notify'}
+found = [int(name) for name in os.listdir('/proc') if name.isdigit() and ours <= seen(name)]
+watchers = [pid for pid in found if parent(pid) in found] or found
+for pid in watchers:
+    handle = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    select.select([handle], [], [])
+door = socket.create_server(('127.0.0.1', 0))
+for _ in range(3): socket.create_connection(door.getsockname())
+print(len(watchers), 'killed')
+"""
+
+
+def test_a_killed_watcher_of_connections_leaves_the_command_its_network(record):
+    take = record(sys.executable, "-c", WATCHER_KILLER)
+    if take.ended.stdout == "0 killed\n":
+        pytest.skip("connections are not watched on this machine")
+    assert (take.ended.returncode, take.ended.stdout) == (0, "1 killed\n")
+    assert take.manifest.extra["connections"] == "not watched"
+    (hole,) = [one.data for one in take.of("hole") if one.data["what"] == "connections"]
+    assert "watcher was killed" in hole["why"]
+
+
 def test_a_tape_that_cannot_be_read_back_does_not_change_the_exit_code(record):
     program = """
 import glob, os

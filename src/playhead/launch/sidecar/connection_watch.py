@@ -21,6 +21,7 @@ from typing import NamedTuple
 from playhead import clock
 from playhead.host import descriptors
 from playhead.launch.follow.roles import agent_in, role_of
+from playhead.launch.sidecar.call_guard import watch_guarded
 from playhead.replay.fence import sock_diag
 from playhead.replay.fence.notifications import Announced, CallListener, PeerAddress
 
@@ -110,7 +111,13 @@ def post(announced: tuple[int, int], tree: WatchedTree) -> Watching:
             # A grandchild: the launcher need not wait for it, because init reaps it when it ends.
             if os.fork() == 0:
                 descriptors.keep_only(*announced, ask[0], hear[1])
-                _Watcher(_Seen(announced, tree), ask[0], hear[1]).watch()
+                listener = CallListener(announced[0])
+                seen = _Seen(listener, announced[1], tree)
+                watch = _Watcher(seen, ask[0], hear[1]).watch
+                if tree.fenced:
+                    watch()  # a replay fails closed: without a watcher its connections fail
+                else:
+                    watch_guarded(listener, watch, (announced[1], ask[0], hear[1]))
         finally:
             os._exit(0)
     for handle in (*announced, ask[0], hear[1]):
@@ -176,9 +183,9 @@ class _Watcher:
 class _Seen:
     """The connections so far."""
 
-    def __init__(self, announced: tuple[int, int], tree: WatchedTree) -> None:
-        self.listener = CallListener(announced[0])
-        self._channel = socket.socket(fileno=announced[1])
+    def __init__(self, listener: CallListener, channel: int, tree: WatchedTree) -> None:
+        self.listener = listener
+        self._channel = socket.socket(fileno=channel)
         # Whether the run still needs the connections.
         self.keeps = True
         self._tree = tree

@@ -7,15 +7,17 @@ filter lives: after the last listener has closed, its calls fail for good.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
+import mmap
 import os
 import socket
 import struct
 from contextlib import suppress
 from typing import NamedTuple
 
-from playhead.replay.fence.kernel import PIDFD_GETFD, syscall
+from playhead.replay.fence.kernel import PIDFD_GETFD, call, syscall
 from playhead.replay.fence.seccomp import NOTIFY, ArgumentTest, SyscallRule, number_of
 
 _SOCKET_TYPE = 0xF  # without SOCK_CLOEXEC and SOCK_NONBLOCK
@@ -73,24 +75,33 @@ class CallListener:
         self.fd = fd
         self._connect = number_of("connect")
         self._socket = number_of("socket")
+        # Shared with forked processes, and filled by the kernel itself: if the process that received a call is killed
+        # before it has answered, another one can answer. The kernel announces a call only once.
+        self._received = mmap.mmap(-1, _ANNOUNCED.size)
+        self._place = ctypes.addressof(ctypes.c_char.from_buffer(self._received))
         with suppress(OSError):  # since Linux 6.6: the answer is given on the same processor
             fcntl.ioctl(fd, _SET_FLAGS, _SYNC_WAKE_UP)
 
     def receive(self) -> Announced | None:
         """Return the next call; None: its process was killed meanwhile."""
-        buffer = bytearray(_ANNOUNCED.size)
+        self._received[:] = bytes(_ANNOUNCED.size)  # the kernel wants it empty
         try:
-            fcntl.ioctl(self.fd, _RECEIVE, buffer)
+            call("ioctl", self.fd, ctypes.c_ulong(_RECEIVE), ctypes.c_void_p(self._place))
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.EINTR):
                 return None
             raise
-        number, thread, _, call, _, _, *args = _ANNOUNCED.unpack(buffer)
-        return Announced(number, thread, call, tuple(args))
+        number, thread, _, system_call, _, _, *args = _ANNOUNCED.unpack(self._received)
+        return Announced(number, thread, system_call, tuple(args))
 
     def proceed(self, one: Announced) -> None:
         """Let the call happen."""
         self._answer(struct.pack("=QqiI", one.id, 0, 0, _CONTINUE))
+
+    def proceed_with_last(self) -> None:
+        """Let the call happen that was received last, if it still waits."""
+        (number,) = struct.unpack_from("=Q", self._received)
+        self._answer(struct.pack("=QqiI", number, 0, 0, _CONTINUE))
 
     def fail(self, one: Announced, number: int) -> None:
         """Let the call fail with this errno; 0: let it succeed without performing it."""
