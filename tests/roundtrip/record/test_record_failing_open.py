@@ -1,11 +1,14 @@
 """Whatever happens to the tape, the command is unharmed, and one line says what was lost."""
 
+import os
 import resource
 import shutil
 import subprocess
 import sys
 
 import pytest
+
+from playhead.launch.follow import tracer
 
 pytestmark = pytest.mark.faults
 
@@ -147,6 +150,15 @@ def test_a_killed_watcher_of_connections_leaves_the_command_its_network(record):
     assert take.manifest.extra["connections"] == "not watched"
     (hole,) = [one.data for one in take.of("hole") if one.data["what"] == "connections"]
     assert "watcher was killed" in hole["why"]
+
+
+def test_a_killed_tracer_leaves_the_command_alone_and_a_hole_on_the_tape(record):
+    if why := tracer.why_not(os.environ):
+        pytest.skip(why)
+    kill = "while read -r key value; do test $key = TracerPid: && kill -9 $value; done"
+    take = record("sh", "-c", f"{kill} </proc/$$/status; /bin/echo on; exit 7")
+    assert (take.ended.returncode, take.ended.stdout) == (7, "on\n")
+    assert "their tracer was killed" in {one.data["why"] for one in take.of("hole")}
 
 
 def test_a_tape_that_cannot_be_read_back_does_not_change_the_exit_code(record):

@@ -174,6 +174,20 @@ def test_a_late_answer_is_waited_for_and_a_missing_one_costs_little_in_all(
     assert len(limits) == 6, "it may be back"
 
 
+def test_a_killed_watcher_is_not_waited_for(tmp_path: Path) -> None:
+    watcher = os.fork()
+    if watcher == 0:
+        call_marks.write_covered(os.fsencode(tmp_path), [], [])
+        os._exit(0)
+    os.waitpid(watcher, 0)
+    marks = CallMarks(str(tmp_path))
+    marks.start("1:1")
+    assert not marks.note_read("/etc/hosts")
+    marked = [os.readlink(one) for one in tmp_path.iterdir() if one.is_symlink()]
+    assert marked == [call_marks.NO_ANSWER]
+    assert marks._misses == 0
+
+
 def _wait_until_quiet(session: Session) -> None:
     """Wait until the watcher has stored all changes. It tells the processes of the run."""
     queue = session.marks._quiet

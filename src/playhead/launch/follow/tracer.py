@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from playhead.host.cache_folder import cache_folder
@@ -33,7 +34,16 @@ class Tracer:
             pass  # everything that it has reported so far is read; it may still be running
         os.close(self._report)
         lines = b"".join(pieces).decode(errors="replace").splitlines()
-        return sorted({(line.partition("\t")[0], line.partition("\t")[2]) for line in lines})
+        found = {(line.partition("\t")[0], line.partition("\t")[2]) for line in lines}
+        if self._was_killed():
+            found.add(("programs that the command started", "their tracer was killed"))
+        return sorted(found)
+
+    def _was_killed(self) -> bool:
+        with suppress(ChildProcessError):
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            return pid != 0 and os.WIFSIGNALED(status)
+        return False
 
 
 def start(shims: Path, waiting: Fence | None) -> Tracer:

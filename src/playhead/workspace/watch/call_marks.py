@@ -17,7 +17,7 @@ import os
 from _thread import get_native_id
 from itertools import count
 
-from playhead.clock import mono_ns, sleep, wall_ns
+from playhead.clock import mono_ns, process_birth, sleep, wall_ns
 from playhead.host.later import Later
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ ABOUT_PATHS = frozenset({OWN, OWN_DATABASE, OWN_MOVE, OWN_AT_ONCE, OUTSIDE, READ
 SERVED = "served"
 # In a replay: a list of those among them whose changes may be those of a call of another process.
 SHARED = "shared"
-# While recording: which paths the workspaces of the run have.
+# While recording: which paths the workspaces of the run have, and which process watches them.
 COVERED = "covered"
 # A replay whose files are not ready in this time continues; the comparison at its end reports it.
 _LONGEST_APPLYING_S = 30.0
@@ -97,6 +97,8 @@ class CallMarks:
         self._lists: dict[str, frozenset[str]] = {}
         self._is_replay: bool | None = None
         self._covered: tuple[list[str], list[str]] | None = None
+        # The process that watches: its pid, 0 if that is unknown, and a token that distinguishes it from a later one.
+        self._watcher: tuple[int, str] | None = None
         self._numbers = count()
         # By the wall clock, like the times of files: when the first call started, and when the last one ended. No call:
         # 0.
@@ -266,6 +268,11 @@ class CallMarks:
         self._missed_ns = mono_ns()
 
     def _is_given_up(self) -> bool:
+        if self._watcher is None:
+            self._watcher = _read_watcher(f"{self._folder}/{COVERED}")
+        pid, birth = self._watcher
+        if pid and process_birth(pid) != birth:
+            return True  # it was killed: nothing will answer
         return self._misses >= _MOST_MISSES and mono_ns() - self._missed_ns < _NEXT_TRY_NS
 
 
@@ -290,10 +297,32 @@ def marks_of(run: str, *, inner: bool = False) -> CallMarks | None:
 
 
 def write_covered(folder: bytes, roots: Iterable[bytes], left_out: Iterable[bytes]) -> None:
-    """Tell the processes of a run which folders are recorded, and which paths below them are not."""
-    lines = (*(b"+%s/" % one for one in roots), *(b"-%s/" % one for one in left_out))
+    """Tell the processes of a run which folders are recorded, which paths below them are not, and that this process
+    watches them.
+    """
+    me = os.getpid()
+    watcher = f"={me} {process_birth(me)} {_pid_namespace()}".encode()
+    lines = (*(b"+%s/" % one for one in roots), *(b"-%s/" % one for one in left_out), watcher)
     with open(os.path.join(folder, os.fsencode(COVERED)), "wb") as file:
         file.write(b"\0".join(lines))
+
+
+def _read_watcher(name: str) -> tuple[int, str]:
+    try:
+        with open(name, "rb") as file:
+            line = next((one for one in file.read().split(b"\0") if one[:1] == b"="), b"")
+        pid, birth, namespace = line[1:].decode().split()
+        # In a container that the agent started, the pid means another process.
+        return (int(pid), birth) if namespace == _pid_namespace() else (0, "")
+    except (OSError, ValueError):
+        return 0, ""
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return "-"  # without /proc there is one namespace
 
 
 def _read_covered(name: str) -> tuple[list[str], list[str]]:
