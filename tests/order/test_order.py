@@ -84,6 +84,66 @@ with ThreadPoolExecutor(1) as pool:
 """
 
 
+# A callback of a job that is done runs at once, in the lane that gives it to the job: LangGraph saves results in one.
+# The first job ends before it has its callback, and the second one afterwards. Then a thread releases a semaphore
+# shortly before another one looks at it, as LangGraph's stream does. At last the main thread takes an item before the
+# thread that was notified of it wakes. In a replay the other threads need more time.
+LOOKS_AT_OTHERS = """
+import os, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+
+slower = float(os.environ.get("SLOWER", 0))
+
+def compute(seconds):
+    began = time.thread_time()
+    while time.thread_time() - began < seconds:
+        pass
+
+def tell(job):
+    print("told", threading.current_thread() is threading.main_thread())
+    pool.submit(print, "started by the callback")
+
+with ThreadPoolExecutor(2) as pool:
+    first = pool.submit(time.sleep, 0.1)
+    compute(0.3)
+    first.add_done_callback(tell)
+    is_free = threading.Event()
+    pool.submit(is_free.wait).add_done_callback(tell)
+    is_free.set()
+    time.sleep(0.1)
+    print("slept")
+
+def release():
+    print("about to release")
+    compute(slower)
+    items.release()
+
+items = threading.Semaphore(0)
+thread = threading.Thread(target=release)
+thread.start()
+compute(0.02)
+print("released", items.acquire(blocking=False), items.acquire(blocking=False))
+thread.join()
+
+class Stream(threading.Semaphore):
+    def wait(self):
+        with self._cond:
+            while not self._value:
+                self._cond.wait()
+
+stream = Stream(0)
+thread = threading.Thread(target=lambda: print("woken", stream.wait()))
+thread.start()
+time.sleep(0.1)
+sys.setswitchinterval(0.005 if slower else 2)
+stream.release()
+compute(slower)
+print("taken", stream.acquire(blocking=False))
+stream.release()
+thread.join()
+"""
+
+
 # The first deadline passes while the program computes, the second one afterwards. By a clock that stands still while it
 # computes, the second one would come first. The order of `end` is that in which the tasks are cancelled.
 TRIO_COMPUTES = """
@@ -280,6 +340,14 @@ def test_a_job_that_ended_before_a_loop_asked_for_its_result_wakes_the_loop_in_t
     then = record(tmp_path, ENDS_BEFORE_IT_IS_ASKED)
     assert then.stdout.startswith(b"worked\nturn 0\nturn 1\ntold\n")
     now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_a_thread_finds_jobs_done_and_semaphores_released_as_on_the_tape(tmp_path):
+    then = record(tmp_path, LOOKS_AT_OTHERS)
+    assert then.stdout.startswith(b"told True\n")
+    assert b"told False\n" in then.stdout
+    now = run(tmp_path, "replay", "last", "--env", "SLOWER=0.2")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
 
 

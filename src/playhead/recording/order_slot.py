@@ -190,6 +190,18 @@ def expects(kind: str, detail: str) -> bool:
     return place is not None and place.what[3] == detail
 
 
+def is_due(kind: str) -> bool:
+    """Return whether the next event of that kind in this lane need not wait for a point of another lane."""
+    head = active()
+    if head is None:
+        return True
+    lane = lanes.current.get()
+    number = lane.count(kind)
+    lane.give_back(kind, number)
+    place = head.table.lane(lane.name, kind, number)
+    return place is None or place.passed or head.is_next(place)
+
+
 def submit(job: Lane) -> None:
     """Note that this lane submits a job, so it has come to the moment at which the recorded lane did that. The clock of
     a replay stands still while the program computes. Without this moment, a timeout for the result of the job would

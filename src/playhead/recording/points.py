@@ -55,6 +55,8 @@ OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept",
 FROM_LOOP = "loop"
 # The detail of `DONE` is the time since the job was submitted, in nanoseconds, as text.
 ACQUIRED, RECEIVED, CLOSED, AWAITED = "acquired", "received", "closed", "awaited"
+# The program gave the future of a job a callback; the detail is `DONE` if the job was done, so that it ran at once.
+CALLBACK = "callback"
 # An SQLite statement has finished; the program has polled pipes of other processes (the detail says which were ready).
 STATEMENT, PIPES, POLLED, LOOKED = "statement", "pipes", "polled", "looked"
 # The program got an item from a queue between processes; the detail is a digest of the item.

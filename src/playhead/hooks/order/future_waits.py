@@ -1,7 +1,11 @@
-"""Let `concurrent.futures.wait` find as many jobs done in a replay as in the recorded run.
+"""Let the program find as many jobs done in a replay as in the recorded run, where it waits for jobs or gives them
+callbacks.
 
 Jobs end while the program computes between two waits. In a replay time stands still meanwhile, so the next wait would
-find fewer of them done than on the tape. Knows `wait`; the end of a job is a separate point (`lane_hooks`).
+find fewer of them done than on the tape. A callback that is given to a job runs at once if the job is done, in the
+thread and the lane that gives it. Otherwise it runs in those of the job, and what it starts has other names.
+
+Knows `wait` and `add_done_callback`; the end of a job is a separate point (`lane_hooks`).
 """
 
 from __future__ import annotations
@@ -10,22 +14,28 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from playhead.hooks.guest import Patches, holders, need
-from playhead.recording import order_slot, points
+from playhead.hooks.order.lane_hooks import endings
+from playhead.recording import lanes, order_slot, points
 from playhead.recording.where import OWNERS, PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+# A job that has passed its point has its result at once. This bounds the wait for a program that has changed.
+_LONGEST_END_S = 1.0
+
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is concurrent.futures._base."""
-    need(module, "wait", "ALL_COMPLETED")
+    need(module, "wait", "ALL_COMPLETED", "Future")
+    need(module.Future, "add_done_callback")
     original = module.wait
     made = _wait(original, module.ALL_COMPLETED)
     # Also replaces copies: `from concurrent.futures import wait`.
     for holder in holders("wait", original):
         patches.replace(holder, "wait", lambda _: made)
+    patches.replace(module.Future, "add_done_callback", lambda add: _add_callback(add, original))
 
 
 def _wait(original: Callable[..., Any], everything: str) -> Callable[..., Any]:
@@ -45,3 +55,45 @@ def _wait(original: Callable[..., Any], everything: str) -> Callable[..., Any]:
         return result
 
     return wait
+
+
+def _add_callback(
+    original: Callable[[Any, Any], None], wait: Callable[..., Any]
+) -> Callable[[Any, Any], None]:
+    def add_done_callback(self: Any, fn: Any) -> None:
+        if (
+            lanes.OF_JOB not in self.__dict__
+            or OWNERS[sys._getframe(1).f_code.co_filename] != PROGRAM
+            or not order_slot.is_kept()
+        ):
+            return original(self, fn)
+        if points.active() is None:
+            _come_to_callback(self, wait)
+            return original(self, fn)
+        # A job does not end between the point and the moment at which its future has the callback.
+        endings.hold()
+        try:
+            is_done = self.done()
+            # Event loops have points of their own for the ends of jobs.
+            if not points.turn()[0]:
+                order_slot.happened(points.CALLBACK, points.DONE if is_done else None)
+            if not is_done:
+                return original(self, fn)
+        finally:
+            endings.end()
+        return original(self, fn)  # calls `fn`
+
+    return add_done_callback
+
+
+def _come_to_callback(job: Any, wait: Callable[..., Any]) -> None:
+    """Wait in a replay until the job is done, if it was done on the tape. If it was not, its end has a later place,
+    where it waits for this one to pass. So this thread does not wait for its own place.
+    """
+    head = order_slot.active()
+    place = None if head is None else head.take(lanes.current.get(), points.CALLBACK)
+    if head is None or place is None:
+        return
+    if place.what[3] == points.DONE and order_slot.loop_here() is None and not job.done():
+        wait((job,), _LONGEST_END_S)
+    head.pass_by(place)

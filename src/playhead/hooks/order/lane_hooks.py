@@ -58,7 +58,7 @@ def _hook_executor(module: ModuleType) -> None:
     # A private method. Without this hook the callbacks of all jobs share the lane of the pool, and print in any order.
     if hasattr(future, "_invoke_callbacks"):
         _replace(future, "_invoke_callbacks", _carry_callbacks)
-        _endings.are_seen = True
+        endings.are_seen = True
 
 
 def _hook_trio(module: ModuleType) -> None:
@@ -189,7 +189,7 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
                 lanes.own_thread(None)
                 # From here on other lanes can learn that the job is done.
                 order_slot.wait_for(points.DONE)
-                _endings.note(submitted_ns)
+                endings.note(submitted_ns)
                 for token in before:
                     lanes.reset(token.var, token)
 
@@ -222,24 +222,29 @@ class _Endings:
         self._lock = _thread.allocate_lock()
         self._holder: int | None = None
 
+    def hold(self) -> None:
+        """Block ending jobs, except that of this thread, until `end` is called."""
+        me = _thread.get_ident()
+        if self.are_seen and self._holder != me and _acquire(self._lock, True, self._LONGEST_S):
+            self._holder = me
+
     def note(self, submitted_ns: int) -> None:
         """Note the point at which the job of this thread is done. Block other ending jobs until `end` is called."""
         if points.active() is None:
             return
-        if self.are_seen and _acquire(self._lock, True, self._LONGEST_S):
-            self._holder = _thread.get_ident()
+        self.hold()
         # As text: a number would be a position in the turn of an event loop.
         points.note(lanes.current.get(), points.DONE, str(mono_ns() - submitted_ns))
 
     def end(self) -> None:
-        """Let the next job end: the future of this thread's job has its result."""
+        """Let the next job end: this thread has done what it blocked the others for."""
         if self._holder == _thread.get_ident():
             self._holder = None
             self._lock.release()
 
 
-_endings = _Endings()
-os.register_at_fork(after_in_child=_endings.start_anew)
+endings = _Endings()
+os.register_at_fork(after_in_child=endings.start_anew)
 
 
 def _carry_callbacks(invoke: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -251,7 +256,7 @@ def _carry_callbacks(invoke: Callable[[Any], None]) -> Callable[[Any], None]:
     """
 
     def invoked(self: Any) -> None:
-        _endings.end()
+        endings.end()
         luggage = self.__dict__.get(_LUGGAGE)
         # If the program cancels the job, the callbacks run in the lane that cancels it.
         if luggage is None or not self._done_callbacks or self.cancelled():

@@ -93,6 +93,11 @@ def know(lock: Any, name: str) -> None:
         _named[lock] = LockTurns(head.table.lock_runs(name))
 
 
+def is_ordered(lock: Any) -> bool:
+    """Return whether the tape has the order in which lanes acquire this lock."""
+    return lock in _named
+
+
 def own_thread(lane: lanes.Lane | None) -> lanes.Lane | None:
     """Set the lane that this thread works for, and return the previous one."""
     me = _thread.get_ident()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from playhead.hooks.guest import Patches, need
+from playhead.host.later import Later
 from playhead.recording import order_slot, points
 from playhead.recording.where import OWNERS, PROGRAM
 
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType, ModuleType
     from typing import Any
 
+    from playhead.hooks.order import locks
+else:
+    locks = Later("playhead.hooks.order.locks")  # only a replay loads it
+
 _TIMERS: list[CodeType] = []
+# In the time of a replay, which stands still while a thread computes. It passes only if the program has changed.
+_LONGEST_RELEASE_S = 1.0
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -32,7 +39,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(module.Semaphore, "__enter__", lambda _: acquire)
     patches.replace(module.Event, "wait", _wait_for_event)
     patches.replace(module.Barrier, "wait", _wait)
-    patches.replace(module.Condition, "wait", _wait)
+    patches.replace(module.Condition, "wait", _wait_for_condition)
     patches.replace(module.Condition, "wait_for", _wait)
 
 
@@ -52,6 +59,9 @@ def _acquire(original: Callable[..., bool]) -> Callable[..., bool]:
             order_slot.acted()
             return False
         taken = original(self, blocking, timeout)
+        if not taken and place is not None:
+            # On the tape it was acquired. The thread that releases it has passed its last point, and still computes.
+            taken = original(self, True, _LONGEST_RELEASE_S)
         order_slot.acted()
         order_slot.happened(points.ACQUIRED, None if taken else points.IN_VAIN)
         return taken
@@ -72,6 +82,35 @@ def _wait(original: Callable[..., Any]) -> Callable[..., Any]:
             order_slot.happened(points.WOKEN)
 
     return wait
+
+
+def _wait_for_condition(original: Callable[..., bool]) -> Callable[..., bool]:
+    def wait(self: Any, timeout: float | None = None) -> bool:
+        if not _is_program(sys._getframe(1)) or not order_slot.is_kept():
+            return original(self, timeout)
+        has_lock = False
+        try:
+            is_notified = original(self, timeout)
+            has_lock = True
+        finally:
+            if not has_lock or order_slot.is_due(points.WOKEN) or locks.is_ordered(self._lock):
+                order_slot.wait_for(points.WOKEN)
+            else:
+                _wait_without_lock(self)
+            order_slot.acted()
+            order_slot.happened(points.WOKEN)
+        return is_notified
+
+    return wait
+
+
+def _wait_without_lock(condition: Any) -> None:
+    """Wait for the place at which this thread woke. Until then other threads had the lock of the condition."""
+    state = condition._release_save()
+    try:
+        order_slot.wait_for(points.WOKEN)
+    finally:
+        condition._acquire_restore(state)
 
 
 def _wait_for_event(original: Callable[..., bool]) -> Callable[..., bool]:
