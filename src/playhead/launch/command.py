@@ -290,7 +290,7 @@ def _attended(
     seen = None if watching is None else watching.dismiss()
     return Attended(
         ended=ended,
-        own=frozenset({run.recorder.segment, sidecar.segment}),
+        own=frozenset({run.recorder.segment, *sidecar.segments}),
         connections=seen,
         is_watch_lost=watching is not None and seen is None,
         known_ports=proxy_ports(start.env),

@@ -5,6 +5,8 @@ import resource
 import shutil
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -98,20 +100,67 @@ def test_an_installation_that_is_gone_leaves_the_program_alone(record):
     assert (ended.stdout, ended.stderr) == ("on\n", "")
 
 
-def test_an_attendant_that_is_killed_does_not_take_the_run_with_it(record):
-    program = """
-import os, signal, sys
-me = os.getpid()
+# Kills the processes that the launcher started beside the command, and waits until they are gone.
+KILL_ATTENDANTS = """
+import os, select, signal, subprocess, sys
 for name in os.listdir('/proc'):
-    if name.isdigit():
+    if name.isdigit() and int(name) != os.getpid():
         try: stat = open(f'/proc/{name}/stat').read().rpartition(')')[2].split()
         except OSError: continue
-        if int(stat[1]) == os.getppid() and int(name) != me: os.kill(int(name), signal.SIGKILL)
+        if int(stat[1]) == os.getppid():
+            handle = os.pidfd_open(int(name))
+            os.kill(int(name), signal.SIGKILL)
+            select.select([handle], [], [])
+"""
+ATTENDANT_KILLER = f"""print('before', flush=True)
+{KILL_ATTENDANTS}
+print('after', flush=True)
+for line in sys.stdin: print('heard', line, end='', flush=True)
+subprocess.run(['echo', 'of a child'])
+sys.stderr.write('told\\n')
 sys.exit(4)
 """
-    take = record(sys.executable, "-c", program)
-    assert take.ended.returncode == 4
+
+
+def test_a_killed_sidecar_takes_neither_the_output_nor_the_input_of_the_command(record):
+    running = record.start(sys.executable, "-c", ATTENDANT_KILLER, stdin=-1, stderr=-1, text=True)
+    with running:
+        assert running.stdout.readline() == "before\n"
+        assert running.stdout.readline() == "after\n"
+        output, errors = running.communicate("one\ntwo\n")
+    assert output == "heard one\nheard two\nof a child\n"
+    assert "told\n" in errors
+    assert running.returncode == 4
+    take = record.take()
     assert take.status == "failed"
+    assert take.damages == []
+    assert take.printed().endswith("after\nheard one\nheard two\nof a child\n")
+    (hole,) = [one.data for one in take.of("hole") if one.data["what"] == "the sidecar"]
+    assert "killed" in hole["why"]
+
+
+class PleasedHandler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *args):
+        """Quietly."""
+
+
+def test_a_killed_sidecar_leaves_a_native_agent_its_model(record):
+    program = f"""{KILL_ATTENDANTS}
+from urllib.request import urlopen
+print(urlopen(os.environ['ANTHROPIC_BASE_URL'] + '/v1/models').status)
+"""
+    with ThreadingHTTPServer(("127.0.0.1", 0), PleasedHandler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        env = {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{server.server_port}"}
+        take = record("sh", "-c", 'exec "$0" -ISc "$1"', sys.executable, program, env=env)
+        server.shutdown()
+    assert (take.ended.stdout, take.ended.returncode) == ("200\n", 0)
+    assert len(take.calls("http")) == 1
 
 
 # Kills the process that watches the connections, waits until it is gone, then connects.

@@ -151,12 +151,18 @@ class SparePorts:
     def __init__(self, ports: Sequence[int]) -> None:
         self._free = list(ports)
         self._taken: dict[Origin, int] = {}
+        self.is_withdrawn = False
 
     def port_for(self, origin: Origin) -> int | None:
         """Return the port for this origin. None: other origins have taken all ports."""
         if origin not in self._taken and self._free:
             self._taken[origin] = self._free.pop(0)
         return self._taken.get(origin)
+
+    def withdraw(self) -> None:
+        """Give no more ports away: another process did, and nobody else knows to which origins."""
+        self._free.clear()
+        self.is_withdrawn = True
 
     def origin_at(self, port: int) -> Origin | None:
         return next((origin for origin, one in self._taken.items() if one == port), None)

@@ -62,6 +62,9 @@ class Proxy:
                 connection.close()  # another user of the machine: not a part of this run
                 continue
             if origin is not None and origin.scheme == SPARE:
+                if self._spares is not None and self._spares.is_withdrawn:
+                    connection.close()
+                    continue
                 port = listener.getsockname()[1]
                 origin = None if self._spares is None else self._spares.origin_at(port)
             task = asyncio.get_running_loop().create_task(self._serve(connection, origin))

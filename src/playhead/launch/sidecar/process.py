@@ -22,11 +22,12 @@ from playhead.launch.guest.printed import OutputBuffer
 from playhead.launch.sidecar import process_tree
 from playhead.launch.sidecar.command_streams import STDIN, Pump, Stream
 from playhead.launch.sidecar.services import Service, SharedDeck
+from playhead.launch.sidecar.successor import Heir
 from playhead.tape.output_position import OutputPage
 from playhead.tape.store import PLAN
 
 # The messages between launcher and sidecar; see `control`.
-WATCH, SIGNALS, END = b"W", b"G", b"E"
+WATCH, SIGNALS, END, TAKEN_OVER = b"W", b"G", b"E", b"T"
 
 # A command that lives longer than this may well start a subprocess: its service is loaded by then.
 _EARLY_NS = 50_000_000
@@ -49,9 +50,15 @@ class SidecarProcess:
         line: socket.socket,
         signals: frozenset[signal.Signals],
         page: OutputPage | None,
+        heir: Heir,
+        is_taped: bool = True,
     ) -> None:
+        """`heir` takes this process's place if it is killed; `is_taped`: output goes on the tape."""
         self._recorder = world.recorder
-        self._tape: OutputBuffer | None = OutputBuffer(world.recorder)
+        self._tape: OutputBuffer | None = OutputBuffer(world.recorder) if is_taped else None
+        self._heir = heir
+        # Services that the heir keeps open.
+        self._kept = {number for number, one in enumerate(services) if not one.is_over}
         self._pumps = [
             Pump(stream, None if stream.name == STDIN or stream.is_terminal else page)
             for stream in streams
@@ -88,6 +95,9 @@ class SidecarProcess:
 
     def _turn(self) -> None:
         """Wait for an event, and handle it."""
+        for number in [one for one in self._kept if self._services[one].is_over]:
+            self._kept.discard(number)
+            self._heir.drop_service(number)
         poll = select.poll()
         poll.register(self._bell, select.POLLIN)
         if self._line is not None and not self._is_draining:
@@ -150,6 +160,7 @@ class SidecarProcess:
         self._pumps.remove(pump)
         self._record(pump, pump.take_piece() + pump.tail)
         pump.close()
+        self._heir.drop_stream(pump.stream)
 
     def _hear(self, line: socket.socket) -> None:
         try:
@@ -248,6 +259,7 @@ class SidecarProcess:
             self._line = None
 
     def _close_tape(self) -> None:
+        self._heir.close_tape()
         if self._tape is not None:
             self._tape.close()
             self._tape = None

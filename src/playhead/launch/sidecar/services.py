@@ -126,6 +126,9 @@ class Service:
         """Serve until `stop` is readable."""
         raise NotImplementedError
 
+    def inherit(self) -> None:
+        """Take the place of the same service in a process that was killed."""
+
     def clear_up(self) -> None:
         """Remove the files that the launcher would remove."""
 
@@ -156,6 +159,12 @@ class ProxyService(Service):
         self._env: Mapping[str, str] = ports.env
         self._token = ports.token
         self._spares = ports.spares
+
+    def inherit(self) -> None:
+        """Refuse clients of the ports whose origins only the killed process knew: with another origin, a client would
+        send its key to the wrong server.
+        """
+        self._spares.withdraw()
 
     def serve(self, stop: int) -> None:
         self.world.enter()

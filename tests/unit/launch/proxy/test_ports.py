@@ -1,8 +1,13 @@
-"""Codex, which looks at no variable."""
+"""Codex, which looks at no variable; and spare ports."""
+
+import asyncio
 
 import pytest
 
+from playhead.launch.proxy import ports
 from playhead.launch.proxy.ports import addresses_in, turned, why_silent
+from playhead.launch.proxy.proxy_server import Proxy
+from playhead.launch.proxy.routes import SPARE, Origin
 
 
 @pytest.fixture
@@ -56,3 +61,29 @@ def test_an_agent_that_asked_nobody_is_a_hole_unless_it_was_not_to_work():
     assert why_silent(["codex", "login"]) is None
     assert why_silent(["claude", "--version"]) is None
     assert why_silent(["ls", "-l"]) is None
+
+
+def test_spare_ports_of_a_killed_process_serve_nobody_and_are_not_given_away_again():
+    listener = ports.listen()
+    number = listener.getsockname()[1]
+    spares = ports.SparePorts([number, 1])
+    assert spares.port_for(Origin("http", "gateway.example", 80)) == number
+    spares.withdraw()
+    assert spares.port_for(Origin("http", "other.example", 80)) is None
+
+    async def asked() -> bytes:
+        over = asyncio.Event()
+        proxy = Proxy({Origin(SPARE, "", number): listener}, {}, spares=spares)
+        serving = asyncio.create_task(proxy.serve_until(over))
+        reader, writer = await asyncio.open_connection("127.0.0.1", number)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        try:
+            return await reader.read()
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.close()
+            over.set()
+            await serving
+
+    assert asyncio.run(asked()) == b""
