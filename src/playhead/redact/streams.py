@@ -8,6 +8,9 @@ piece, the beginning of the next is a secret.
 
 from __future__ import annotations
 
+import re
+from functools import cache
+
 from playhead.redact import shapes
 from playhead.redact.encoded_texts import escaped_text, open_escape, open_text
 from playhead.redact.multipart import open_field
@@ -28,6 +31,29 @@ _ESCAPED_CONTEXT = 6 * _CONTEXT
 _REACH = 8 * 1024
 _SHORTEST_BEGINNING = 4
 _RUN = bytes(c for c in range(128) if chr(c).isalnum() or c in b"_-.~+/%=:")
+
+
+# Beginnings of secrets without a characteristic start (`shapes.MARKED_RUNS`), at the end of a piece, which
+# must wait. The context that is kept of earlier pieces is shorter than these secrets. A few first letters may pass:
+# they do not reveal the secret, and prose would wait at every other word.
+_OPEN_MARKED = (
+    rb"[\w~.-]{3}\dQ~[\w~.-]{0,34}",
+    rb"(?<![0-9A-Za-z])[0-9a-f]{16,32}(?:-(?:u(?:s\d{0,2})?)?)?",
+    rb"1//0[\w-]{0,1024}",
+    rb"[A-Za-z0-9]{14}\.(?:a|at|atl|atla|atlas|atlasv|atlasv1|atlasv1\.[\w=-]{0,1024})?",
+    rb"pat[A-Za-z0-9]{14}(?:\.[0-9a-f]{0,64})?",
+    rb"(?<=ignature=)[0-9a-f]{1,64}",
+    rb"(?<=://)(?=[A-Za-z_.~%-]{0,256}\d)[\w~-]{8,256}",
+    rb"(?<=[?&]key=)[\w-]{4,512}",
+    rb"(?<=code=)[\w%./~+-]{4,1024}",
+    rb"(?:(?<=\"auth\":\")|(?<=\"auth\": \"))[A-Za-z0-9+/=]{4,2048}",
+)
+_LONGEST_MARKED = 2200
+
+
+@cache
+def _open_marked() -> re.Pattern[bytes]:
+    return re.compile(b"(?:" + b"|".join(_OPEN_MARKED) + rb")\Z")
 
 
 class StreamCleaner:
@@ -174,6 +200,10 @@ def _open_run(tail: bytes) -> list[int]:
         places.append(start)
     if any(host in tail[start:] for host in shapes.WEBHOOKS):
         places.append(start)
+    # From the start of the word: a pattern that may begin anywhere must not look at the whole tail.
+    marked = _open_marked().search(tail, max(start - 1, len(tail) - _LONGEST_MARKED))
+    if marked is not None:
+        places.append(marked.start())
     return places
 
 
@@ -185,6 +215,9 @@ def _open_context(tail: bytes) -> list[int]:
     begun = tail.rfind(b"-----BEGIN")
     if begun >= 0 and b"-----END" not in tail[begun:]:
         places.append(begun)
+    value = tail.rfind(b"assword>") + len(b"assword>")
+    if value >= len(b"assword>") and not {*b"<\r\n"} & {*tail[value:].rstrip(b"<")}:
+        places.append(value)
     field = open_field(tail)
     if field is not None:
         places.append(field)

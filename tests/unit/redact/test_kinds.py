@@ -141,6 +141,31 @@ def test_streams_cut_in_two(redactor):
             assert secret.encode() not in b"".join(piece for piece, _ in pieces), kind
 
 
+# The words before these secrets are in the same piece, or close enough to count as context.
+CUT = (
+    "azure",
+    "mailchimp",
+    "google refresh",
+    "terraform",
+    "airtable",
+    "sigv4",
+    "token in address",
+    "key in address",
+)
+CUT = (*CUT, "oauth code", "oauth form", "docker auth", "yaml token", "xml")
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_most_of_a_secret_without_a_start_never_passes_wherever_its_stream_is_cut(name, redactor):
+    text, secret = IN_TEXT[name]
+    raw, hidden = f"{'x' * 100}\n{text.replace('{}', secret)}\n{'y' * 80}".encode(), secret.encode()
+    first = raw.index(hidden)
+    for cut in range(first, first + len(hidden) + 3):
+        cleaner = StreamCleaner(redactor)
+        pieces = [*cleaner.feed([(raw[:cut], 0)]), *cleaner.feed([(raw[cut:], 1)], last=True)]
+        assert hidden[: max(8, len(hidden) // 2)] not in b"".join(piece for piece, _ in pieces), cut
+
+
 VALUE = "Correct-Horse+Battery/Staple?42"
 
 
