@@ -138,6 +138,7 @@ ROWS: tuple[Row, ...] = (
     Row("warnings", "ambient.warning_filters", "tool"),
     Row("uuid_utils", "ambient.entropy_reads:hook_uuid_utils", "entropy"),
     Row("uuid_utils.compat", "ambient.entropy_reads:hook_uuid_utils", "entropy"),
+    Row("fastuuid", "ambient.entropy_reads:hook_fastuuid", "entropy"),
     Row("numpy.random", "ambient.random_draws:hook_numpy", "entropy"),
     # The last row for uvloop, because it replaces the loop that the other rows hook.
     Row("uvloop", "order.event_loops:hook_uvloop", "clock"),

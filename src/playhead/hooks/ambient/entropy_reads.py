@@ -1,6 +1,6 @@
 """Record the random bytes and UUIDs that Python code draws, and serve them in a replay.
 
-Knows the functions of `os`, `ssl`, `uuid` and `uuid_utils` that draw them.
+Knows the functions of `os`, `ssl`, `uuid`, `uuid_utils` and `fastuuid` that draw them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 _UUIDS = ("uuid1", "uuid4", "uuid6", "uuid7", "uuid8")
+# Functions of fastuuid that return several UUIDs at once, or their hexadecimal digits.
+_BULKS = ("uuid4_bulk", "uuid7_bulk", "uuid4_as_strings_bulk", "uuid7_as_strings_bulk")
 
 
 def hook_os(module: ModuleType, patches: Patches) -> None:
@@ -77,12 +79,27 @@ def hook_uuid_utils(module: ModuleType, patches: Patches) -> None:
     replace_copies(patches, made)
 
 
+def hook_fastuuid(module: ModuleType, patches: Patches) -> None:
+    """Record whole UUIDs, because fastuuid makes them in Rust, too. litellm names its answers with them."""
+    hook_uuid_utils(module, patches)
+    made: dict[int, Any] = {}
+    for name in ("uuid_v1mc", *_BULKS):
+        if hasattr(module, name):
+            original = getattr(module, name)
+            wrap = _bulk(module, name) if name in _BULKS else _whole(module, name, version=1)
+            patches.replace(module, name, _builtin(wrap))
+            made[id(original)] = getattr(module, name)
+    replace_copies(patches, made)
+
+
 def _builtin(wrap: Callable[[Any], Any]) -> Callable[[Any], Builtin]:
     return lambda original: Builtin(wrap(original))
 
 
-def _whole(module: ModuleType, kind: str) -> Callable[[Any], Any]:
-    version = int(kind[-1])
+def _whole(
+    module: ModuleType, kind: str, *, version: int | None = None
+) -> Callable[[Any], Any]:
+    version = int(kind[-1]) if version is None else version
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def made(*args: Any, **kwargs: Any) -> Any:
@@ -92,6 +109,26 @@ def _whole(module: ModuleType, kind: str) -> Callable[[Any], Any]:
                 lambda draw: _minted(draw(16), version),
             )
             return module.UUID(taken)
+
+        return made
+
+    return wrap
+
+
+def _bulk(module: ModuleType, kind: str) -> Callable[[Any], Any]:
+    version, are_texts = int(kind[4]), "strings" in kind
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def made(n: int) -> list[Any]:
+            # The number is part of the kind, as in `bytes_of`.
+            taken = ambient.read(
+                f"{kind} {n}",
+                lambda: " ".join(map(str, original(n))),
+                lambda draw: " ".join([_minted(draw(16), version) for _ in range(n)]),
+            ).split()
+            if are_texts:
+                return [one.replace("-", "") for one in taken]
+            return [module.UUID(one) for one in taken]
 
         return made
 

@@ -6,14 +6,30 @@ import secrets
 import ssl
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 
 import pytest
 import uuid_utils
 import uuid_utils.compat
 
-from playhead.hooks.ambient.entropy_reads import hook_os, hook_ssl, hook_uuid, hook_uuid_utils
+from playhead.hooks.ambient.entropy_reads import (
+    hook_fastuuid,
+    hook_os,
+    hook_ssl,
+    hook_uuid,
+    hook_uuid_utils,
+)
 from playhead.hooks.ambient.random_draws import hook_random
 from playhead.recording import lanes
+
+# The functions of fastuuid 0.14, which litellm uses. Like fastuuid, it draws below every hook.
+_below = random.Random(os.urandom(8))
+fastuuid = ModuleType("fastuuid")
+fastuuid.UUID = uuid.UUID
+fastuuid.uuid4 = lambda: uuid.UUID(int=_below.getrandbits(128), version=4)
+fastuuid.uuid_v1mc = lambda: uuid.UUID(int=_below.getrandbits(128), version=1)
+fastuuid.uuid7_bulk = lambda n: [fastuuid.uuid4() for _ in range(n)]
+fastuuid.uuid4_as_strings_bulk = lambda n: [fastuuid.uuid4().hex for _ in range(n)]
 
 
 @pytest.fixture
@@ -25,6 +41,7 @@ def twice(twice_with):
         (hook_uuid, uuid),
         (hook_uuid_utils, uuid_utils),
         (hook_uuid_utils, uuid_utils.compat),
+        (hook_fastuuid, fastuuid),
     )
 
 
@@ -42,6 +59,10 @@ DRAWS = {
     "SystemRandom": lambda: random.SystemRandom().random(),
     "rust uuid4": lambda: uuid_utils.uuid4(),
     "rust uuid7": lambda: uuid_utils.uuid7(),
+    "uuid4 of litellm": lambda: fastuuid.uuid4(),
+    "uuid_v1mc of fastuuid": lambda: fastuuid.uuid_v1mc(),
+    "several of fastuuid": lambda: fastuuid.uuid7_bulk(3),
+    "several texts of fastuuid": lambda: fastuuid.uuid4_as_strings_bulk(3),
     "rust uuid7 as langchain has it": lambda: uuid_utils.compat.uuid7(),
 }
 
