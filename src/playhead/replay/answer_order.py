@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from playhead import clock
+from playhead.replay.answered_connections import AnsweredConnections, taped_connections
 from playhead.replay.matching.matcher import is_side
 from playhead.replay.matching.taped import TapedCall, TapedRun
 
@@ -46,7 +47,9 @@ class AnswerOrder:
         recording: TapedRun,
         command: int | None = None,
         patience_ns: int = _PATIENCE_NS,
+        folder: object = None,
     ) -> None:
+        """`folder` is that of the replay, where servers of the same run report; None: nobody reports."""
         self._command = command
         self._patience_ns = patience_ns
         self._lock = threading.Lock()
@@ -65,6 +68,10 @@ class AnswerOrder:
             self._moments.append((call.event.mono, ref, False))
             if call.outcome is not None:
                 self._moments.append((call.outcome.mono, ref, True))
+        self._connections = None if folder is None else AnsweredConnections(folder)
+        if self._connections is not None and self._moments:
+            for moment, ref in taped_connections(recording.calls):
+                self._moments.append((moment, ref, True))
         self._moments.sort()
         self._first = 0
 
@@ -100,6 +107,8 @@ class AnswerOrder:
             yield from self._until_settled()
 
     def _is_early(self, ref: str, moment: int) -> bool:
+        for one in () if self._connections is None else self._connections.new():
+            self._note(self._ended, one)
         with self._lock:
             missing = [one for at, one, _ in self._open(moment) if one != ref]
             if not missing:
@@ -144,7 +153,7 @@ class AnswerOrder:
     def _was_answered_meanwhile(self, call: TapedCall, moment: int) -> bool:
         """Return whether another answer came between this call and its own answer."""
         return any(
-            is_end and call.event.mono < at < moment and ref != call.ref
+            is_end and call.event.mono < at < moment and ref != call.ref and ref in self._calls
             for at, ref, is_end in self._moments
         )
 
@@ -173,9 +182,9 @@ class AnswerOrder:
 current: AnswerOrder | None = None
 
 
-def follow(recording: TapedRun, command: int | None) -> None:
+def follow(recording: TapedRun, command: int | None, folder: object = None) -> None:
     global current  # noqa: PLW0603  one per process: the proxy and the shims answer one agent
-    current = AnswerOrder(recording, command)
+    current = AnswerOrder(recording, command, folder=folder)
 
 
 def _served_here(recording: TapedRun) -> list[TapedCall]:

@@ -11,6 +11,10 @@ A supervisor that gets a signal (uvicorn with workers, gunicorn) passes it on to
 all of them. So a worker gets the signal of its tape only when the replay of its parent has come to the parent's
 signal: a worker that ended earlier would be taken for dead. Parents announce their signals by a file in the folder of
 the replay's tape.
+
+A shell script sends a signal to a process in its background by `kill`, really, also in a replay. So such a process gets
+the signal of its tape only when the real one has come, unless nobody can send it (`script_parent`). A real one that
+comes early waits for its place.
 Knows places and steps; not how handlers are hooked (`hooks/input/signals`).
 """
 
@@ -22,10 +26,12 @@ import os
 import signal
 import sys
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from playhead import clock
 from playhead.recording import deck, lanes, order_slot, points
+from playhead.replay import script_parent
 from playhead.replay.print_order import ReplayedPrints
 
 if TYPE_CHECKING:
@@ -39,6 +45,10 @@ if TYPE_CHECKING:
 
 # Signals with which a person or a supervisor ends a replay: they are never held back.
 _FROM_OUTSIDE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+# Signals that scripts send by `kill`. Others come from timers, from children or from the terminal.
+_OF_SCRIPTS = frozenset(
+    {signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+)
 # The original: a replay hooks this function for the program.
 _kill_thread = getattr(signal.pthread_kill, "__wrapped__", signal.pthread_kill)
 _LOOK_S = 0.02
@@ -75,6 +85,8 @@ class SignalPoints:
         self.holds = False
         # When this process began to wait for its parent's signal, by the real clock.
         self._held: dict[Place, int] = {}
+        # Signals that the script around this process has sent, or the process itself, before their places.
+        self._arrived: Counter[int] = Counter()
 
     def begin_wait(self, lane: Lane, kind: str, place: Place) -> Taken | None:
         """Note that the main thread begins to wait for a point with a number. A handler that runs before the point
@@ -127,6 +139,8 @@ class SignalPoints:
 
     def _pass(self, place: Place) -> None:
         self._head.time.follow(place.ns)
+        self._arrived[_number(place)] = max(0, self._arrived[_number(place)] - 1)
+        script_parent.go_on()
         self._sent = place
         self._head.skip_to(place)
         _announce(place)
@@ -149,7 +163,30 @@ class SignalPoints:
             self.holds = now - self._held.setdefault(place, now) < _LONGEST_HOLD_NS
         elif isinstance(prints, ReplayedPrints):
             self.holds = prints.owes_before(place.ns)
+        if not self.holds and before is None:
+            self.holds = self._awaits_script(place)
         return self.holds
+
+    def _awaits_script(self, place: Place) -> bool:
+        """Return whether the script around this process has yet to send this signal."""
+        number = _number(place)
+        if number not in _OF_SCRIPTS or self._arrived[number]:
+            return False
+        is_awaited = script_parent.may_signal()
+        if is_awaited:
+            self._head.time.stall_s = max(self._head.time.stall_s, 2 * _LONGEST_HOLD_NS / 1e9)
+        return is_awaited
+
+    def _is_early(self, number: int) -> bool:
+        """Return whether a signal has come from the script around this process, so that the tape delivers it at its
+        place. A further one is not held back.
+        """
+        if number not in _OF_SCRIPTS or not script_parent.is_shell():
+            return False
+        if self._head.table.signals_left(lanes.MAIN.name, number) <= self._arrived[number]:
+            return False
+        self._arrived[number] += 1
+        return True
 
     def is_holding(self, ns: int) -> bool:
         """Return whether a signal that came before this time waits for the signal of the parent process. Until then
@@ -172,6 +209,8 @@ class SignalPoints:
             self._pass(place)
         sent = self._sent
         if sent is None or _number(sent) != number:
+            if self._is_early(number):
+                return _ignore
             if self._head.table.had_signal_of_parent(lanes.MAIN.name, number):
                 return _ignore  # the tape has delivered it
             ahead = self.ahead()
@@ -230,6 +269,8 @@ class SignalPoints:
             return False
         if _in_main_thread() and _number(place) == number:
             self.deliver(place)
+        else:
+            self._arrived[number] += 1
         return True
 
     def pause(self) -> bool:

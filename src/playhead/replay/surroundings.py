@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from playhead import clock
 from playhead.host.later import Later
-from playhead.recording import order_slot, where
+from playhead.recording import lanes, order_slot, where
+from playhead.replay import script_parent
 from playhead.replay.fence import leaks
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.playhead import Playhead
 from playhead.replay.time import virtual_time
 from playhead.replay.time.taped_source import TapedSource
+from playhead.replay.time.virtual_time import VirtualTime
 
 if TYPE_CHECKING:
     from playhead.replay.report import divergence
@@ -30,10 +32,12 @@ _ADVICE = "Replay with `--order calls` if the program has changed, wait longer w
 EXIT_CODE = 3
 
 
-def ender(mode: ReplayMode) -> Callable[[float], None]:
+def ender(mode: ReplayMode, time: VirtualTime) -> Callable[[float], None]:
     """Return the function that ends the replay after this many seconds in which nothing happened and nothing could."""
 
     def end(seconds: float) -> None:
+        if time.is_ended_by_script():
+            return
         if mode.is_request_done:
             # The server waits for further requests, which this replay does not send.
             mode.look_a_last_time()
@@ -93,7 +97,7 @@ def enter(
             source.time.order = Playhead(mode.table, source.time)
             order_slot.begin(source.time.order)
             source.time.order.on_skip = mode.note_skip
-            source.time.on_stall = ender(mode)
+            source.time.on_stall = ender(mode, source.time)
         virtual_time.begin(source.time)
     if isinstance(mode, ReplayMode):
         leaks.begin(mode, is_hooked)
@@ -113,3 +117,6 @@ def _know_the_end(mode: ReplayMode, source: TapedSource) -> None:
     if took is not None and mode.recording.was_killed:
         source.time.end_ns = source.time.now_ns() + round(took * 1e9)
         source.time.on_end = mode.die
+        own = [one for one, start in mode.recording.segments.items() if start.lane == lanes.MAIN.name]
+        if not mode.recording.closed.issuperset(own):
+            source.time.is_ended_by_script = script_parent.may_signal

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from playhead import clock
-from playhead.tape.store import PRINT_TURNS
+from playhead.tape.store import ANSWERED_CONNECTIONS, PRINT_TURNS
 
 _NAME = "output.at"
 _STREAMS = ("stdout", "stderr")
@@ -64,7 +64,7 @@ def forget(run: Path) -> None:
     """Remove the page at the end of the run: later output of its processes is not part of it. In a replay, remove the
     reports of its processes, too.
     """
-    for name in (_NAME, PRINT_TURNS):
+    for name in (_NAME, PRINT_TURNS, ANSWERED_CONNECTIONS):
         with suppress(OSError):
             os.unlink(run / name)
 

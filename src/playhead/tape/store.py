@@ -27,6 +27,8 @@ MANIFEST = "manifest.json"
 PLAN = "replay.json"
 # The file in which the processes of a replay report what they have printed: see `replay/print_order`.
 PRINT_TURNS = ".printed"
+# The connections that servers of a replay have answered: see `replay/answered_connections`.
+ANSWERED_CONNECTIONS = ".answered"
 _RUNS = "runs"
 _KEY = "redact.key"
 _LARGEST_KEY = 4096

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from playhead.hooks.input import deliveries
     from playhead.recording.crossing import Crossing
     from playhead.recording.lanes import Lane
+    from playhead.replay import answered_connections
 else:
+    answered_connections = Later("playhead.replay.answered_connections")
     deliveries = Later("playhead.hooks.input.deliveries")  # a recorded program never needs it
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not bound
@@ -51,7 +53,7 @@ class InboundConnection:
         # In a replay: what the client has sent and the program has not read yet.
         self.deliveries: deliveries.Deliveries | None = None
         self._answer = bytearray()
-        self._is_compared = False
+        self._is_compared = self._is_reported = False
         self._writes = 0
         self._waiting: tuple[int, int, Callable[[], None]] | None = None
         self._requests: list[str] = []
@@ -82,6 +84,8 @@ class InboundConnection:
             self._answer += data
             self._writes += 1
             self._look_at_answer()
+            if not self._is_reported and len(self._answer) >= self._sent_before(END)[0]:
+                self._report()
         else:
             # Flush the tape before the client gets the answer: the client may stop the server next.
             ambient.flush()
@@ -108,15 +112,28 @@ class InboundConnection:
         The number of writes counts as well as the size: an answer may be shorter than on the tape, and a redacted
         answer may have any length.
         """
-        taped = self.crossing.taped
-        if taped is None:
+        if self.crossing.taped is None:
             return False
-        before = taped.pieces if point == END else taped.pieces[:point]
-        sent = [len(one.data) for one in before if one.stream == "sent"]
-        if len(self._answer) >= sum(sent) or self._writes >= len(sent):
+        size, writes = self._sent_before(point)
+        if len(self._answer) >= size or self._writes >= writes:
             return False
-        self._waiting = (sum(sent), len(sent), run)
+        self._waiting = (size, writes, run)
         return True
+
+    def _sent_before(self, point: int) -> tuple[int, int]:
+        """Return how many bytes the program had sent before this point of the tape, and how often."""
+        pieces = [] if self.crossing.taped is None else self.crossing.taped.pieces
+        before = pieces if point == END else pieces[:point]
+        sent = [len(one.data) for one in before if one.stream == "sent"]
+        return sum(sent), len(sent)
+
+    def _report(self) -> None:
+        """Tell clients of the same run, which a replay plays, that this connection has its answer."""
+        taped = self.crossing.taped
+        self._is_reported = True
+        if taped is not None:
+            folder = self.crossing.deck.recorder.folder
+            answered_connections.report(folder, taped.match.get("of"))
 
     def _look_at_answer(self, *, is_over: bool = False) -> None:
         if self._waiting is None:
@@ -138,6 +155,8 @@ class InboundConnection:
         if taped is None or self._is_compared:
             return
         self._is_compared = True
+        if not self._is_reported:
+            self._report()
         redactor = self.crossing.deck.recorder.redactor
         now = bytes(self._answer) if redactor is None else redactor.clean_bytes(bytes(self._answer))
         then = b"".join([one.data for one in taped.pieces if one.stream == "sent"])

@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from playhead.recording.ambient import Source
+    from playhead.replay import answered_connections
     from playhead.replay import begin as replay
     from playhead.tape import manifest
 else:
     replay = Later("playhead.replay.begin")  # a recorded program never loads it
     manifest = Later("playhead.tape.manifest")
+    answered_connections = Later("playhead.replay.answered_connections")
 
 
 # The argument with which `multiprocessing` starts a process that runs the program's own code.
@@ -85,7 +87,7 @@ def _begin(ticket: variables.Ticket, *, is_replay: bool) -> None:
         stdin=ticket.stdin,
         inner=ticket.inner and not ticket.rerun,
     )
-    _end_with(recorder, Tee(recorder, ticket.terminals))
+    _end_with(recorder, Tee(recorder, ticket.terminals), mode if _has_neighbours(ticket) else None)
     _branch_lanes(recorder)
     if _has_neighbours(ticket):
         order_slot.share_output(recorder)
@@ -155,12 +157,16 @@ def _join(runs: ModuleType, recorder: Recorder) -> None:
     runs.push(runs.Run(recorder, manifest.read_manifest(recorder.run), owner=False))
 
 
-def _end_with(recorder: Recorder, tee: Tee) -> None:
-    """Close the segment when the process ends. A killed process leaves it open, which shows that it was killed."""
+def _end_with(recorder: Recorder, tee: Tee, mode: Any) -> None:
+    """Close the segment when the process ends. A killed process leaves it open, which shows that it was killed. `mode`: in
+    a replay of a process of a script.
+    """
 
     def end() -> None:
         _come_to_the_end()
         _print_the_rest()
+        if order_slot.is_kept() and (recording := getattr(mode, "recording", None)) is not None:
+            answered_connections.await_servers(recording, recorder.folder)
         tee.close()
         recorder.say_last_words()
         _leave(recorder, tee)

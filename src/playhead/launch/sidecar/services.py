@@ -82,7 +82,7 @@ class SharedDeck:
         if written is not None and begin.keeps_order(
             written, replay_options.read_options(written.live, written.options)
         ):
-            answer_order.follow(mode.recording, self.command)
+            answer_order.follow(mode.recording, self.command, self.recorder.folder)
         return Deck(self.recorder, mode)
 
 

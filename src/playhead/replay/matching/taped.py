@@ -102,6 +102,8 @@ class TapedRun:
     run_end: Event | None = None
     # Segments that were closed properly. The processes of the others were killed, or exited without closing them.
     closed: set[str] = field(default_factory=set)
+    # When they were closed.
+    ends: dict[str, int] = field(default_factory=dict)
     # The folder that the program runs in now, if it differs from that of this process.
     cwd: str | None = None
     # The only request that is replayed; None: all of them.
@@ -200,6 +202,7 @@ def _hear(
         recording.segments[event.segment] = event
     elif kind == events.SEGMENT_END:
         recording.closed.add(event.segment)
+        recording.ends[event.segment] = event.mono
     elif kind == events.AMBIENT:
         recording.ambient.append(recording.tape.whole(event) if spilled else event)
     elif kind == events.ORDER:

@@ -29,6 +29,7 @@ from playhead.recording.recorder import Recorder
 from playhead.replay.matching.matcher import Matcher, answer_side_call, is_side
 from playhead.replay.matching.normalise import places_of
 from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
+from playhead.replay import script_parent
 from playhead.replay.modes.recorded_end import end_process, signal_in
 from playhead.replay.report import short_traceback
 from playhead.tape.reader import Tape
@@ -227,6 +228,8 @@ class ReplayMode:
         if self.mortal is not None:
             os.kill(self.mortal, signal_in(code) or signal.SIGKILL)
             return
+        if code is not None and signal_in(code) is None and script_parent.is_shell():
+            code = -signal.SIGTERM  # the usual signal of `kill` and `pkill`: the script went on without this process
         end_process(code, with_traceback=self.table is not None and self.table.was_interrupted)
 
     @property

@@ -85,6 +85,8 @@ class VirtualTime:
         self.drives = False
         self.end_ns = end_ns
         self.on_end = on_end
+        # Whether the script around this process has yet to kill it, as it did then. Until then no timeout fires.
+        self.is_ended_by_script: Callable[[], bool] = _never
         # Called when no thread can continue for `stall_s` seconds.
         self.on_stall: Callable[[float], None] | None = None
         self.stall_s = 5.0
@@ -369,6 +371,8 @@ class VirtualTime:
         if self.order is not None and self.order.signals.is_holding(nearest):
             return False
         if self.on_end is not None and self.end_ns is not None and nearest > self.end_ns:
+            if self.is_ended_by_script():
+                return False
             self.on_end()
         if nearest > self._furthest:
             return False
@@ -458,6 +462,10 @@ def _nap(seconds: float | None) -> bool:
 
 def _always() -> bool:
     return True
+
+
+def _never() -> bool:
+    return False
 
 
 _active: VirtualTime | None = None
