@@ -81,7 +81,7 @@ def taped_connections(calls: list[TapedCall]) -> Iterator[tuple[int, str]]:
 
 
 def await_servers(recording: TapedRun, folder: object) -> None:
-    """Wait at the end of a process until the servers of other processes have answered what they had answered by then."""
+    """Wait at the end of a process until servers in other processes have answered what they had answered by then."""
     own = {one for one, start in recording.segments.items() if start.lane == lanes.MAIN.name}
     end = min((recording.ends[one] for one in own & recording.ends.keys()), default=0)
     missing = {

@@ -180,9 +180,7 @@ class PointsTable:
     def signals_left(self, lane: str, number: int) -> int:
         """Return how many signals with this number the main thread with this lane has yet to handle."""
         name = f"{points.SIGNAL}:{int(number)}"
-        return sum(
-            one.what[1] == name and not one.passed for one in self._signals.get(lane, ())
-        )
+        return sum(one.what[1] == name and not one.passed for one in self._signals.get(lane, ()))
 
     def signal_of_parent(self, lane: str, until_ns: int) -> Place | None:
         """Return the last signal that the parent of the process with this main lane handled until then."""

@@ -1,8 +1,8 @@
 """Tell whether the shell script that started this process of a replay may still end it, or send it a signal.
 
-A script starts a server in the background, runs its clients, and sends the server a signal by the shell's own `kill`. In
-a replay the server comes to the end of its tape before its clients do, because they load libraries first. So it waits
-for the real signal as long as the script can send one: until the shell does nothing but wait for this process.
+A script starts a server in the background, runs its clients, and sends the server a signal by the shell's own `kill`.
+In a replay the server comes to the end of its tape before its clients do, because they load libraries first. So it
+waits for the real signal as long as the script can send one: until the shell does nothing but wait for this process.
 Knows `/proc`; not the tape.
 """
 

@@ -117,6 +117,8 @@ def _know_the_end(mode: ReplayMode, source: TapedSource) -> None:
     if took is not None and mode.recording.was_killed:
         source.time.end_ns = source.time.now_ns() + round(took * 1e9)
         source.time.on_end = mode.die
-        own = [one for one, start in mode.recording.segments.items() if start.lane == lanes.MAIN.name]
+        own = [
+            one for one, start in mode.recording.segments.items() if start.lane == lanes.MAIN.name
+        ]
         if not mode.recording.closed.issuperset(own):
             source.time.is_ended_by_script = script_parent.may_signal

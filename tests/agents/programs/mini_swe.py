@@ -12,7 +12,8 @@ agent = DefaultAgent(
     LocalEnvironment(cwd=str(Path.cwd())),
     system_template="You fix things.",
     instance_template="{{task}}",
-    output_path=Path("trajectory.json"),  # a replay compares it: it has the ids and times of all answers
+    # A replay compares it: it has the ids and times of all answers.
+    output_path=Path("trajectory.json"),
 )
 result = agent.run("Count the words of the greeting.")
 print("agent:", result)

@@ -90,23 +90,20 @@ def play(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("server", "client", "action", "status"),
+    ("words", "status"),
     [
-        ("0.3", "curl", "default", 143),
-        ("0.3", "0", "default", 143),
-        ("0", "0.3", "handler", 7),
+        (("0.3", "curl", "default"), 143),
+        (("0.3", "0", "default"), 143),
+        (("0", "0.3", "handler"), 7),
     ],
     ids=["curl", "a client that is faster", "a client that is slower"],
 )
-def test_the_script_kills_its_server_after_the_same_answers(
-    play, tmp_path, server, client, action, status
-):
-    if client == "curl" and shutil.which("curl") is None:
+def test_the_script_kills_its_server_after_the_same_answers(play, tmp_path, words, status):
+    if "curl" in words and shutil.which("curl") is None:
         pytest.skip("needs curl")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    command = ("./agent.sh", sys.executable, port, server, client, action)
-    recorded = play("record", "--", *command)
+    recorded = play("record", "--", "./agent.sh", sys.executable, port, *words)
     assert recorded.returncode == 0, recorded.stderr
     assert recorded.stdout.endswith(f"ended {status}\n")
     log = Path(tmp_path, "server.log").read_text()

@@ -96,9 +96,7 @@ def _builtin(wrap: Callable[[Any], Any]) -> Callable[[Any], Builtin]:
     return lambda original: Builtin(wrap(original))
 
 
-def _whole(
-    module: ModuleType, kind: str, *, version: int | None = None
-) -> Callable[[Any], Any]:
+def _whole(module: ModuleType, kind: str, *, version: int | None = None) -> Callable[[Any], Any]:
     version = int(kind[-1]) if version is None else version
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -158,8 +158,8 @@ def _join(runs: ModuleType, recorder: Recorder) -> None:
 
 
 def _end_with(recorder: Recorder, tee: Tee, mode: Any) -> None:
-    """Close the segment when the process ends. A killed process leaves it open, which shows that it was killed. `mode`: in
-    a replay of a process of a script.
+    """Close the segment when the process ends. A killed process leaves it open, which shows that it was killed.
+    `mode`: in a replay of a process of a script.
     """
 
     def end() -> None:

@@ -26,10 +26,10 @@ from playhead.recording.calls import Call, Piece, Taped
 from playhead.recording.chunks import as_bytes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
+from playhead.replay import script_parent
 from playhead.replay.matching.matcher import Matcher, answer_side_call, is_side
 from playhead.replay.matching.normalise import places_of
 from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
-from playhead.replay import script_parent
 from playhead.replay.modes.recorded_end import end_process, signal_in
 from playhead.replay.report import short_traceback
 from playhead.tape.reader import Tape
@@ -229,7 +229,9 @@ class ReplayMode:
             os.kill(self.mortal, signal_in(code) or signal.SIGKILL)
             return
         if code is not None and signal_in(code) is None and script_parent.is_shell():
-            code = -signal.SIGTERM  # the usual signal of `kill` and `pkill`: the script went on without this process
+            code = (
+                -signal.SIGTERM
+            )  # the usual signal of `kill` and `pkill`: the script went on without this process
         end_process(code, with_traceback=self.table is not None and self.table.was_interrupted)
 
     @property
