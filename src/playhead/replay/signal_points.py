@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any
 
 from playhead import clock
 from playhead.recording import deck, lanes, order_slot, points
-from playhead.replay import script_parent
 from playhead.replay.print_order import ReplayedPrints
+from playhead.replay.time import script_parent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from playhead import clock
 from playhead.host.later import Later
 from playhead.recording import lanes, order_slot, where
-from playhead.replay import script_parent
 from playhead.replay.fence import leaks
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.playhead import Playhead
-from playhead.replay.time import virtual_time
+from playhead.replay.time import script_parent, virtual_time
 from playhead.replay.time.taped_source import TapedSource
 from playhead.replay.time.virtual_time import VirtualTime
 

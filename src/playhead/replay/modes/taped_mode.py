@@ -26,12 +26,12 @@ from playhead.recording.calls import Call, Piece, Taped
 from playhead.recording.chunks import as_bytes
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
-from playhead.replay import script_parent
 from playhead.replay.matching.matcher import Matcher, answer_side_call, is_side
 from playhead.replay.matching.normalise import places_of
 from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
 from playhead.replay.modes.recorded_end import end_process, signal_in
 from playhead.replay.report import short_traceback
+from playhead.replay.time import script_parent
 from playhead.tape.reader import Tape
 
 if TYPE_CHECKING:
