@@ -8,9 +8,7 @@ piece, the beginning of the next is a secret.
 
 from __future__ import annotations
 
-import re
-from functools import cache
-
+from playhead.host.later import Later
 from playhead.redact import shapes
 from playhead.redact.encoded_texts import escaped_text, open_escape, open_text
 from playhead.redact.multipart import open_field
@@ -19,7 +17,11 @@ from playhead.redact.spans import ENCODED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
+
     from playhead.redact.redactor import Redactor
+else:
+    re = Later("re")  # not loaded at every start
 
 Piece = tuple[bytes, int]
 
@@ -51,7 +53,7 @@ _OPEN_MARKED = (
 _LONGEST_MARKED = 2200
 
 
-@cache
+@shapes.cache
 def _open_marked() -> re.Pattern[bytes]:
     return re.compile(b"(?:" + b"|".join(_OPEN_MARKED) + rb")\Z")
 
