@@ -87,7 +87,7 @@ with ThreadPoolExecutor(1) as pool:
 # A callback of a job that is done runs at once, in the lane that gives it to the job: LangGraph saves results in one.
 # The first job ends before it has its callback, and the second one afterwards. Then a thread releases a semaphore
 # shortly before another one looks at it, as LangGraph's stream does. At last the main thread takes an item before the
-# thread that was notified of it wakes. In a replay the other threads need more time.
+# thread that was notified of it wakes, and two threads put items into a stream. In a replay some of them are slower.
 LOOKS_AT_OTHERS = """
 import os, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
@@ -141,6 +141,19 @@ compute(slower)
 print("taken", stream.acquire(blocking=False))
 stream.release()
 thread.join()
+
+def put(name, seconds):
+    compute(seconds)
+    stream.put(name)
+
+from langgraph._internal._queue import SyncQueue
+stream = SyncQueue()
+threads = [threading.Thread(target=put, args=one) for one in (("first", slower), ("second", 0.03))]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+print(stream.get(), stream.get())
 """
 
 
@@ -343,7 +356,7 @@ def test_a_job_that_ended_before_a_loop_asked_for_its_result_wakes_the_loop_in_t
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
 
 
-def test_a_thread_finds_jobs_done_and_semaphores_released_as_on_the_tape(tmp_path):
+def test_a_thread_finds_jobs_semaphores_and_streams_as_on_the_tape(tmp_path):
     then = record(tmp_path, LOOKS_AT_OTHERS)
     assert then.stdout.startswith(b"told True\n")
     assert b"told False\n" in then.stdout

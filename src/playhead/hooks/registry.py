@@ -53,6 +53,7 @@ ROWS: tuple[Row, ...] = (
     Row("logging", "order.log_handlers", "clock"),
     Row("multiprocessing.queues", "order.process_queues", "clock"),
     Row("queue", "order.queues", "clock"),
+    Row("langgraph._internal._queue", "order.queues:hook_stream", "clock"),
     Row("threading", "order.thread_waits", "clock"),
     Row("threading", "order.noted_locks", "clock"),
     Row("concurrent.futures._base", "order.future_waits", "clock"),

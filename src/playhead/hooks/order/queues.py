@@ -1,11 +1,14 @@
 """Keep the order in which threads put and get items of a `queue.Queue`. Knows where the queue holds its mutex.
 
 A point is noted while the mutex is held. After `get` has returned, two threads could note their points in the wrong
-order.
+order. The queue of LangGraph's streams has no mutex, so threads put items under a lock of ours while recording. Its
+`get` acquires a semaphore, which is a point already (`thread_waits`).
 """
 
 from __future__ import annotations
 
+import _thread
+import os
 import queue
 import sys
 
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _QUEUE = queue.Queue.get.__code__.co_filename
+# A thread that never comes back from a put must not block the others: recording fails open.
+_LONGEST_PUT_S = 1.0
+_putting = _thread.allocate_lock()
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -31,6 +37,44 @@ def hook(module: ModuleType, patches: Patches) -> None:
         patches.replace(kind, "_put", lambda original: _noted(original, points.PUT))
     patches.replace(module.Queue, "get", lambda original: _get(original, module.Empty))
     patches.replace(module.Queue, "put", lambda original: _put(original, module.Full))
+
+
+def hook_stream(module: ModuleType, patches: Patches) -> None:
+    """`module` is langgraph._internal._queue."""
+    need(module, "SyncQueue")
+    need(module.SyncQueue, "put")
+    patches.replace(module.SyncQueue, "put", _put_to_stream)
+
+
+def _put_to_stream(original: Callable[..., None]) -> Callable[..., None]:
+    def put(self: Any, *args: Any, **named: Any) -> None:
+        if not order_slot.is_kept():
+            return original(self, *args, **named)
+        if points.active() is None:
+            order_slot.wait_for(points.PUT)
+            try:
+                return original(self, *args, **named)
+            finally:
+                order_slot.acted()
+        lock = _putting
+        is_mine = lock.acquire(timeout=_LONGEST_PUT_S)
+        try:
+            original(self, *args, **named)
+            order_slot.happened(points.PUT)
+        finally:
+            if is_mine:
+                lock.release()
+        return None
+
+    return put
+
+
+def _start_anew() -> None:
+    global _putting  # noqa: PLW0603  a forked child lacks the thread that held the lock
+    _putting = _thread.allocate_lock()
+
+
+os.register_at_fork(after_in_child=_start_anew)
 
 
 def _noted(original: Callable[..., Any], kind: str) -> Callable[..., Any]:
