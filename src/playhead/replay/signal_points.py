@@ -152,7 +152,7 @@ class SignalPoints:
         printed before it.
         """
         prints = order_slot.prints
-        before = self._head.table.signal_of_parent(lanes.MAIN.name, place.ns + _SAME_KEY_NS)
+        before = self._signal_of_parent(place)
         self.holds = before is not None and not _is_announced(before)
         if self.holds:
             now = clock.mono_ns()
@@ -161,10 +161,11 @@ class SignalPoints:
                     prints.hold()
                 self._head.time.stall_s = max(self._head.time.stall_s, 2 * _LONGEST_HOLD_NS / 1e9)
             self.holds = now - self._held.setdefault(place, now) < _LONGEST_HOLD_NS
-        elif isinstance(prints, ReplayedPrints):
-            self.holds = prints.owes_before(place.ns)
-        if not self.holds and before is None:
-            self.holds = self._awaits_script(place)
+        else:
+            # First, because it tells other processes of the script that this one waits: they may have to print first.
+            self.holds = before is None and self._awaits_script(place)
+            if not self.holds and isinstance(prints, ReplayedPrints):
+                self.holds = prints.owes_before(place.ns)
         return self.holds
 
     def _awaits_script(self, place: Place) -> bool:
@@ -200,8 +201,15 @@ class SignalPoints:
         place = self.ahead()
         if place is None or _number(place) != number:
             return None
-        is_passed_on = self._head.table.signal_of_parent(lanes.MAIN.name, place.ns + _SAME_KEY_NS)
-        return None if is_passed_on is None else place
+        return None if self._signal_of_parent(place) is None else place
+
+    def _signal_of_parent(self, place: Place) -> Place | None:
+        """Return the signal that the parent process had handled by then. The Pythons of a script are not parents of
+        each other, although the lane of the first encloses those of the others.
+        """
+        if script_parent.is_shell():
+            return None
+        return self._head.table.signal_of_parent(lanes.MAIN.name, place.ns + _SAME_KEY_NS)
 
     def handler_of(self, number: int, handler: Any) -> Any:
         """Return the function that handles a signal that has arrived in the main thread."""

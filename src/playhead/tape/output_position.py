@@ -64,9 +64,12 @@ def forget(run: Path) -> None:
     """Remove the page at the end of the run: later output of its processes is not part of it. In a replay, remove the
     reports of its processes, too.
     """
-    for name in (_NAME, PRINT_TURNS, ANSWERED_CONNECTIONS):
+    for path in (
+        *(run / name for name in (_NAME, PRINT_TURNS, ANSWERED_CONNECTIONS)),
+        *run.glob(".waits-*"),
+    ):
         with suppress(OSError):
-            os.unlink(run / name)
+            os.unlink(path)
 
 
 class OutputGauge:
