@@ -145,6 +145,24 @@ def listen(port: int = 0, host: str = "127.0.0.1") -> socket.socket:
     return made
 
 
+# Below the ports that systems give to servers that ask for any port, and without well-known services.
+_APART = range(28_100, 29_400)
+
+
+def listen_apart(listen: Callable[..., socket.socket]) -> socket.socket:
+    """Return a listener whose port no server gets that asks for any free one.
+
+    A recorded model server on loopback is gone in a replay, and its port is free there. If the proxy got that port, the
+    taped base URL of the server would be taken for one that leads to the proxy already, and to another origin.
+    """
+    for _ in range(8):
+        try:
+            return listen(_APART[int.from_bytes(clock.urandom(2), "big") % len(_APART)])
+        except OSError:  # taken
+            continue
+    return listen()
+
+
 class SparePorts:
     """Ports for origins that become known while the command runs: a wrapper may set a base URL."""
 
@@ -180,7 +198,7 @@ class ProxyPorts:
         self,
         command: Sequence[str],
         env: Mapping[str, str],
-        listen: Callable[[], socket.socket] = listen,
+        listen: Callable[..., socket.socket] = listen,
         *,
         followed: bool = False,
         urls: Sequence[str] = (),
@@ -194,9 +212,9 @@ class ProxyPorts:
         self.env = dict(env)
         self.listeners: dict[Origin, socket.socket] = {}
         for origin in origins([*found.values(), *addresses_in(command, env), *urls]):
-            self.listeners[origin] = listen()
+            self.listeners[origin] = listen_apart(listen)
         self._ports = {origin: one.getsockname()[1] for origin, one in self.listeners.items()}
-        spares = [listen() for _ in range(_SPARES if followed else 0)]
+        spares = [listen_apart(listen) for _ in range(_SPARES if followed else 0)]
         self.spares = SparePorts([one.getsockname()[1] for one in spares])
         for number, one in enumerate(spares):
             self.listeners[Origin(SPARE, "", number)] = one

@@ -1,6 +1,7 @@
 """Codex, which looks at no variable; and spare ports."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +88,26 @@ def test_spare_ports_of_a_killed_process_serve_nobody_and_are_not_given_away_aga
             await serving
 
     assert asyncio.run(asked()) == b""
+
+
+def test_the_proxy_takes_no_port_that_a_server_on_any_port_may_have_had():
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    made = ports.ProxyPorts(["agent"], {}, followed=True)
+    try:
+        assert made.numbers
+        assert max(made.numbers) < lowest
+    finally:
+        made.close()
+
+
+def test_a_port_that_is_taken_is_passed_over():
+    tried = []
+
+    def listen(port=0):
+        tried.append(port)
+        if len(tried) < 3:
+            raise OSError(98, "Address already in use")
+        return port
+
+    assert ports.listen_apart(listen) == tried[2]
+    assert 0 not in tried
