@@ -1,5 +1,6 @@
 """Run a function twice: with its readings taped, and with those readings served."""
 
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -38,7 +39,8 @@ class OwnReadings(TapedSource):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._others = {one.ident for one in threading.enumerate()} - {threading.get_ident()}
+        # All of them: `threading.enumerate` does not list threads that `_thread` has started.
+        self._others = {*sys._current_frames()} - {threading.get_ident()}
 
     def read(self, kind, code, live, derive=None, lane=None):
         if threading.get_ident() in self._others:
