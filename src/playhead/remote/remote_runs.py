@@ -34,7 +34,7 @@ from playhead.tape.store import checked_id
 _AT_ONCE = 16
 # Unneeded objects younger than this stay: they may belong to a push in progress.
 GRACE_NS = 24 * 3600 * 10**9
-# Verdicts of batches that nobody resumes any more.
+# Verdicts of batches that are too old to be resumed.
 _REPORTS_NS = 30 * GRACE_NS
 _CLOCK = "clock"
 

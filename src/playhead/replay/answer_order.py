@@ -49,7 +49,7 @@ class AnswerOrder:
         patience_ns: int = _PATIENCE_NS,
         folder: object = None,
     ) -> None:
-        """`folder` is that of the replay, where servers of the same run report; None: nobody reports."""
+        """`folder` is that of the replay, where servers of the same run report; None: there are no reports."""
         self._command = command
         self._patience_ns = patience_ns
         self._lock = threading.Lock()

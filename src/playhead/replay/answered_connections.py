@@ -37,7 +37,7 @@ def report(folder: object, ref: object) -> None:
             0o600,
         )
     except OSError:
-        return  # nobody waits for longer than a few seconds
+        return  # waits are limited to a few seconds
     try:
         posix.write(fd, f"{ref}\n".encode())
     finally:

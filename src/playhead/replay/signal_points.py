@@ -13,7 +13,7 @@ signal: a worker that ended earlier would be taken for dead. Parents announce th
 the replay's tape.
 
 A shell script sends a signal to a process in its background by `kill`, really, also in a replay. So such a process gets
-the signal of its tape only when the real one has come, unless nobody can send it (`script_parent`). A real one that
+the signal of its tape only when the real one has come, unless no process can send it (`script_parent`). A real one that
 comes early waits for its place.
 Knows places and steps; not how handlers are hooked (`hooks/input/signals`).
 """

@@ -22,7 +22,7 @@ _LARGEST = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """What a person says about a run. `text`: None if the comment was removed; the id stays, so that a copy of the
+    """A comment of a person on a run. `text`: None if the comment was removed; the id stays, so that a copy of the
     run on another machine does not bring the text back.
     """
 

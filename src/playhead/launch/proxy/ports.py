@@ -178,7 +178,7 @@ class SparePorts:
         return self._taken.get(origin)
 
     def withdraw(self) -> None:
-        """Give no more ports away: another process did, and nobody else knows to which origins."""
+        """Assign no more ports: another process assigned them, and this one does not know to which origins."""
         self._free.clear()
         self.is_withdrawn = True
 

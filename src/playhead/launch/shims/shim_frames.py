@@ -48,8 +48,8 @@ class ShimCall(NamedTuple):
 
     @property
     def is_fenced(self) -> bool:
-        """Whether the caller sees other mounts than this process, so that its writes do not reach real files. Only
-        the tracer's shims can write files; those on PATH may be written in Python.
+        """Return whether the caller sees other mounts than this process, so that its writes do not reach real files.
+        Only the tracer's shims can write files; those on PATH may be written in Python.
         """
         try:
             theirs = os.stat(f"/proc/{self.pid}/ns/mnt")

@@ -1,4 +1,4 @@
-/* The stand-in of a taped program. Knows that somebody else plays: our streams are the clerk's.
+/* The stand-in of a taped program. The sidecar reads and writes the streams of this process.
  *
  * We are here to be waited for, to be sent signals, and to end as the program ended.
  */
@@ -26,7 +26,7 @@ void refuse(const char *told, size_t size) {
     _exit(code < size ? atoi(told) : REFUSED);
 }
 
-/* A file that the taped program wrote, and that whoever started it will read: a path, a NUL, the content. We are
+/* A file that the taped program wrote, and that its caller will read: a path, a NUL, the content. We are
  * inside the fence and have no rights of our own, so this changes nothing that the program could not change. */
 void write_file(const char *path, const char *end) {
     const char *content = path + strlen(path) + 1;
@@ -41,7 +41,7 @@ void write_file(const char *path, const char *end) {
         close(fd);
 }
 
-static void heed_clerk(void) {
+static void obey_sidecar(void) {
     char what = 0, *text = NULL;
     size_t size = 0;
     int fd;
@@ -70,7 +70,7 @@ int be_played(int control) {
             if (number != SIGCHLD && number != SIGCONT && number != SIGWINCH && number != SIGURG)
                 tell('S', text, (size_t)snprintf(text, sizeof text, "%d", number));
         if (asked[0].revents)
-            heed_clerk();
+            obey_sidecar();
         else if (asked[1].revents) {
             ssize_t got = read(control, told + have, sizeof told - 1 - have);
             if (got > 0)
@@ -78,7 +78,7 @@ int be_played(int control) {
             if (strchr(told, '\n'))
                 return ending_of(told);
             if (got <= 0)
-                control = -1; /* the clerk will say why */
+                control = -1; /* the sidecar will send the reason */
         }
     }
 }
