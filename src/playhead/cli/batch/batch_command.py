@@ -173,7 +173,7 @@ def command(
     Exit codes: 0 all passed, 3 diverged, 4 unusable tape, 5 invariant violated.
     """
     ctx = click.get_current_context()
-    asked = BatchRequest(
+    request = BatchRequest(
         selectors=selectors,
         options=ctx.meta[PASSED],
         command=ctx.meta[COMMAND],
@@ -184,32 +184,33 @@ def command(
         remote=remote,
     )
     selected = select(store, selectors, remote)
-    targets = shard_of(selected, asked.shard)
+    targets = shard_of(selected, request.shard)
     if dry_run:
         click.echo("".join(f"{one.key}  {one.name}\n" for one in targets), nl=False)
         return
-    if remote is not None and (engine is None or _must_ask(asked)):
+    if remote is not None and (engine is None or _must_ask(request)):
         fetch_all(store, targets, remote)  # workers of a cluster fetch their own
-    _ask_once(asked, targets)
+    _ask_once(request, targets)
     # Before the journal is opened: an engine that cannot be used is not an interrupted batch.
     run = (
         WorkerPool(jobs or cores(), timeout).verdicts
         if engine is None
         else _on_engine(engine, jobs, timeout)
     )
+    found = _run(
+        request,
+        targets,
+        home_to_read(store),
+        run,
+        Budget(budget),
+        reports=_no_reports if engine is None else partial(_shared_reports, remote),
+        fail_fast=fail_fast,
+        resume=resume,
+    )
     results = replace(
-        _run(
-            asked,
-            targets,
-            home_to_read(store),
-            run,
-            Budget(budget),
-            reports=_no_reports if engine is None else partial(_shared_reports, remote),
-            fail_fast=fail_fast,
-            resume=resume,
-        ),
-        shard=asked.shard,
-        request=asked.digests([one.key for one in selected]),
+        found,
+        shard=request.shard,
+        request=request.digests([one.key for one in selected]),
         min_pass_rate=min_pass_rate,
     )
     write_reports(results, junit=junit, json_file=json_file, html=html)
@@ -217,16 +218,16 @@ def command(
     ctx.exit(results.exit_code)
 
 
-def _must_ask(asked: BatchRequest) -> bool:
-    return not asked.command and "--trust" not in asked.options and can_ask()
+def _must_ask(request: BatchRequest) -> bool:
+    return not request.command and "--trust" not in request.options and can_ask()
 
 
-def _ask_once(asked: BatchRequest, targets: Sequence[Target]) -> None:
+def _ask_once(request: BatchRequest, targets: Sequence[Target]) -> None:
     """Ask here for tapes that another person recorded: the replays run without a terminal.
 
     Without a terminal here, each of these replays refuses, and the batch counts it as unusable.
     """
-    if not _must_ask(asked):
+    if not _must_ask(request):
         return
     for target in targets:
         try:
@@ -237,7 +238,7 @@ def _ask_once(asked: BatchRequest, targets: Sequence[Target]) -> None:
 
 
 def _run(
-    asked: BatchRequest,
+    request: BatchRequest,
     targets: Sequence[Target],
     home: Path,
     run: RunJobs,
@@ -248,17 +249,17 @@ def _run(
     resume: bool,
 ) -> Results:
     began, started_at = clock.mono_ns(), clock.iso(clock.wall_ns())
-    journal = Journal(home, asked.key)
+    journal = Journal(home, request.key)
     over = False
     try:
         found = _earlier(journal, targets, reports) if resume else []
         if not found and not journal.batch:
-            journal.begin(f"{asked.key}-{clock.urandom(4).hex()}")
+            journal.begin(f"{request.key}-{clock.urandom(4).hex()}")
         for one in found:
             budget.book(one)
         done = {(one.tape, one.round) for one in found}
-        jobs = budget.limit(_jobs(asked, targets, home, done, journal.batch))
-        progress = BatchProgress(len(targets) * asked.repeat, len(found))
+        jobs = budget.limit(_jobs(request, targets, home, done, journal.batch))
+        progress = BatchProgress(len(targets) * request.repeat, len(found))
         try:
             with closing(run(jobs)) as verdicts:
                 for verdict in verdicts:
@@ -313,7 +314,7 @@ def _shared_reports(remote: str | None, batch: str) -> list[dict[str, Any]]:
 
 
 def _jobs(
-    asked: BatchRequest,
+    request: BatchRequest,
     targets: Sequence[Target],
     home: Path,
     done: set[tuple[str, int]],
@@ -322,17 +323,17 @@ def _jobs(
     """Yield jobs round by round, so that every tape has a first result early."""
     prices = Prices(overrides=overrides())
     warm_up(prices)
-    for number, target in product(range(1, asked.repeat + 1), targets):
+    for number, target in product(range(1, request.repeat + 1), targets):
         if (target.key, number) not in done:
             yield Job(
                 target=target,
                 round=number,
                 home=home,
-                options=asked.options,
-                command=asked.command,
-                invariants=asked.invariants,
+                options=request.options,
+                command=request.command,
+                invariants=request.invariants,
                 prices=prices,
-                allow_unproven=asked.allow_unproven,
+                allow_unproven=request.allow_unproven,
                 batch=batch,
             )
 

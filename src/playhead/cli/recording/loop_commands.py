@@ -12,13 +12,8 @@ import click
 
 from playhead import config
 from playhead.cli.common import home_of, json_option, store_option
-from playhead.cli.recording.record_command import (
-    counted,
-    load_model,
-    note,
-    prune_automatically,
-    say,
-)
+from playhead.cli.recording.closing_line import counted, load_model, note, say
+from playhead.cli.recording.record_command import prune_automatically
 from playhead.events import LEVELS, Level
 from playhead.host.project import project_of
 from playhead.launch.command import record_command

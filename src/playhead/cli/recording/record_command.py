@@ -6,31 +6,21 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from playhead import clock, config
 from playhead.cli.common import store_option
+from playhead.cli.recording.closing_line import as_members, counted, load_model, note, plural, say
 from playhead.cli.run_names import find_run
 from playhead.config import Settings
 from playhead.errors import PlayheadError
 from playhead.events import LEVELS, Level
 from playhead.launch.command import Recorded, record_command, workspaces_of
-from playhead.launch.connections import advice_for
 from playhead.launch.guest.python_argv import is_python
 from playhead.launch.record_run import Wish, write_session
 from playhead.launch.shims.program_names import Wanted, wanted, where_is
 from playhead.tape.sealed.vault import check as check_vault
-from playhead.views.text import words
-
-if TYPE_CHECKING:
-    from playhead.story import Story, Totals
-
-
-# A longer tape is not read again just to print its totals.
-_LONGEST_TOLD = 64 * 1024 * 1024
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -126,6 +116,18 @@ def command(
     """
     settings = config.load()
     has_vault = (vault or settings.vault) and settings.redact and not no_redact
+    if vault and no_redact:
+        raise click.UsageError(
+            "--vault keeps redacted secrets, so it cannot be combined with --no-redact."
+        )
+    if push and not settings.remote:
+        raise click.UsageError(
+            "--push needs a shared store: set PLAYHEAD_REMOTE, or [store] remote in playhead.toml."
+        )
+    if force and not (name or run_id):
+        raise click.UsageError("--force needs --run-id or --name: it moves that run aside.")
+    if has_vault:
+        check_vault(settings.vault_key)
     wish = Wish(
         name=name or settings.name or called(command_line),
         tags=dict(tag_of(one) for one in tags),
@@ -138,19 +140,6 @@ def command(
         session_file=session,
         vault=has_vault,
     )
-    if vault and no_redact:
-        raise click.UsageError(
-            "--vault keeps redacted secrets, so it cannot be combined with --no-redact."
-        )
-    if has_vault:
-        check_vault(settings.vault_key)
-    if push and not settings.remote:
-        raise click.UsageError(
-            "--push needs a shared store: set PLAYHEAD_REMOTE, or [store] remote in playhead.toml."
-        )
-    if force and not (name or run_id):
-        raise click.UsageError("--force needs --run-id or --name: it moves that run aside.")
-    loads = None if quiet else load_model
     done = record_command(
         list(command_line),
         wish,
@@ -159,24 +148,35 @@ def command(
         proxy=not no_proxy,
         shims=shims_for(list(command_line), shims, settings, mounted=shim_mounts, none=no_shims),
         workspaces=_workspaces(workspaces, settings, none=no_workspace),
-        meanwhile=loads,
+        meanwhile=None if quiet else load_model,
     )
     write_session(done.run, session)
     requests = None if run_per is None else _runs_of_requests(done.run.path)
     if not quiet:
-        totals = counted(done, settings)
-        members = as_members(done, totals) | ({} if requests is None else {"requests": requests})
-        say(json.dumps(members) if as_json else note(done, totals, "" if run_per else "last"))
-        if requests is not None and not as_json:
-            say(f"● {_plural(len(requests), 'request')}, each as a run of its own · playhead list")
+        _print_closing(done, settings, requests, as_json=as_json)
+    is_silent = quiet or as_json
     if push and settings.remote:
         pushing = _start_push(done.run.path, settings.remote)
-        if (not quiet or pushing.startswith("not")) and not as_json:
+        if not is_silent or (pushing.startswith("not") and not as_json):
             say(f"● {pushing}")
     pruned = prune_automatically(done.run.path, done.run.manifest.project, settings)
-    if pruned is not None and not quiet and not as_json:
+    if pruned is not None and not is_silent:
         say(f"● {pruned}")
     sys.exit(done.ended.exit_code)
+
+
+def _print_closing(
+    done: Recorded, settings: Settings, requests: list[str] | None, *, as_json: bool
+) -> None:
+    """Print the closing line. `requests`: the runs of single requests, if the user asked for them."""
+    totals = counted(done, settings)
+    if as_json:
+        members = as_members(done, totals)
+        say(json.dumps(members if requests is None else {**members, "requests": requests}))
+        return
+    say(note(done, totals, "last" if requests is None else ""))
+    if requests is not None:
+        say(f"● {plural(len(requests), 'request')}, each as a run of its own · playhead list")
 
 
 def _runs_of_requests(run: Path) -> list[str]:
@@ -227,87 +227,6 @@ def _workspaces(named: tuple[Path, ...], settings: config.Settings, *, none: boo
     return [] if none else workspaces_of(settings, named)
 
 
-def load_model() -> ModuleType:
-    """Import the story while the command runs: it takes a tenth of a second to load."""
-    import playhead.story
-
-    return playhead.story
-
-
-def counted(done: Recorded, settings: config.Settings) -> Totals | None:
-    """Totals of the tape, for the closing line and the catalogue. None: unreadable, or too long."""
-    from playhead.story import Prices, tell
-    from playhead.tape.reader import Tape
-
-    if _size(done) > _LONGEST_TOLD:
-        return None
-    prices = Prices(overrides=settings.sections.get("prices", {}))
-    try:
-        story = tell(Tape(done.run.path), prices=prices)
-    except PlayheadError:
-        return None  # the command's exit code matters more than our closing line
-    update_catalogue(done.run.path, story, settings)
-    return story.totals
-
-
-def note(done: Recorded, totals: Totals | None, name: str = "last") -> str:
-    """The closing line. `name`: how to name the run; empty: by its id."""
-    manifest = done.run.manifest
-    parts = [f"● recorded {manifest.run}"]
-    if manifest.status != "ok":
-        parts.append(f"{manifest.status} ({_ending(done.ended.code)})")
-    if totals is not None:
-        parts.append(_plural(totals.calls, "call"))
-        if totals.llm_calls:
-            parts.append(f"{totals.llm_calls:,} LLM")
-        if totals.tokens is not None:
-            parts.append(f"{words.count(totals.tokens)} tokens")
-        if totals.cost_usd is not None:
-            parts.append(words.money(totals.cost_usd, at_least=bool(totals.unpriced)))
-        if totals.holes:
-            parts.append(_plural(totals.holes, "hole"))
-    parts.append(words.duration(manifest.duration_s))
-    if manifest.lost:
-        parts.append(f"{_plural(manifest.lost, 'event')} lost")
-    if done.plain not in (None, "small", "not asked for"):
-        why = words.size(_size(done)) if done.plain == "large" else done.plain
-        parts.append(f"not compressed ({why})")
-    if partial := manifest.extra.get("partial"):
-        return " · ".join([*parts, f"{partial}, so it cannot be replayed. {advice_for(partial)}"])
-    if manifest.extra.get("connections") and done.ended.error is None:
-        parts.append("connections not watched")
-    return " · ".join([*parts, f"playhead show {name or manifest.run}"])
-
-
-def as_members(done: Recorded, totals: Totals | None) -> dict[str, Any]:
-    manifest = done.run.manifest
-    return {
-        "run": manifest.run,
-        "path": str(done.run.path),
-        "name": manifest.name,
-        "status": manifest.status,
-        "exit_code": done.ended.exit_code,
-        "duration_s": manifest.duration_s,
-        "events": manifest.events,
-        "lost": manifest.lost,
-        "calls": None if totals is None else totals.calls,
-        "llm_calls": None if totals is None else totals.llm_calls,
-        "tokens": None if totals is None else totals.tokens,
-        "cost_usd": None if totals is None else totals.cost_usd,
-        "holes": None if totals is None else totals.holes,
-        "sealed": done.plain is None,
-        "left_plain": done.plain,
-    }
-
-
-def say(line: str) -> None:
-    """Write to descriptor 2 and ignore failures: the command may have closed or broken it."""
-    try:
-        os.write(2, f"{line}\n".encode(sys.getfilesystemencoding(), "replace"))
-    except OSError:
-        return
-
-
 def called(command_line: tuple[str, ...]) -> str:
     """The default name of a run: the program, not its interpreter."""
     first, *rest = command_line
@@ -338,40 +257,6 @@ def tag_of(text: str) -> tuple[str, str]:
     if not key or not equals:
         raise click.UsageError(f"--tag {text!r} is not a tag; expected K=V, such as env=ci.")
     return key, value
-
-
-def _size(done: Recorded) -> int:
-    return sum(one.bytes for one in done.run.manifest.segments)
-
-
-def _ending(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def update_catalogue(run: Path, story: Story, settings: Settings) -> None:
-    """Store the summary in the catalogue, so that the next `list` does not read the tape."""
-    from playhead.library.catalogue import Library
-    from playhead.library.catalogue_url import catalogue_url
-    from playhead.library.digest import of_story
-    from playhead.library.run_rows import stamp_of, stamp_of_prices
-
-    if run.parent.name != "runs":
-        return
-    try:
-        if catalogue_url(run.parent.parent) is not None:
-            return  # recording never waits for a network; the next `list` writes it there
-    except PlayheadError:
-        return
-    prices = stamp_of_prices(settings.sections.get("prices", {}))
-    made = {run.name: (stamp_of(run, prices), of_story(story))}
-    try:
-        Library(run.parent.parent).keep_summaries(made)
-    except PlayheadError:
-        return  # the next `list` reads the tape and reports the problem
 
 
 def prune_automatically(run: Path, project: str, settings: Settings) -> str | None:

@@ -112,18 +112,22 @@ def command(
     if as_json:
         print_json([row_json(entry, summary, sent.get(entry.id)) for entry, summary in rows])
         return
+    _print_rows(rows, home, wanted, is_filtered=failed_turns)
+    _print_not_pushed(sent)
+
+
+def _print_rows(
+    rows: Sequence[tuple[Entry, Summary]], home: Path, wanted: Filter, *, is_filtered: bool
+) -> None:
     from playhead.views.text.run_lists import print_runs
 
-    everywhere = wanted.project is None
-    is_filtered = failed_turns or wanted != Filter(project=wanted.project)
     print_runs(
         rows,
-        home=library.home,
-        everywhere=everywhere,
-        is_filtered=is_filtered,
+        home=home,
+        everywhere=wanted.project is None,
+        is_filtered=is_filtered or wanted != Filter(project=wanted.project),
         now_ns=clock.wall_ns(),
     )
-    _print_not_pushed(sent)
 
 
 def _rows(

@@ -5,7 +5,7 @@ Knows events and the tape; not how calls are matched. Imports nothing that a tap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -255,13 +255,46 @@ def answer_of(
     whole = tape.whole if call.spilled else _as_it_is
     secrets = tape.secrets
     ended = {} if call.outcome is None else whole(call.outcome).data
-    head: Any = None
-    head_ns: int | None = None
-    pieces: list[Piece] = []
     took_ns = int(ended.get("took_ns") or 0)
     left = took_ns if ended.get("how") == "left" else None
     # The last pieces may have been written together with the outcome.
-    for data in [*(whole(event).data for event in call.chunks), *ended.get("streams", ())]:
+    chunks = [*(whole(event).data for event in call.chunks), *ended.get("streams", ())]
+    head, head_ns, pieces = _streamed(call, chunks, left)
+    if secrets:
+        pieces = _with_secrets(pieces, head, secrets)
+        head, ended = filled(head, secrets), filled(ended, secrets)
+    request = call.request_alone
+    answer = Taped(
+        how="cut",
+        head=head,
+        head_ns=head_ns,
+        pieces=pieces,
+        match=match,
+        began_ns=call.event.mono,
+        quiet=quiet,
+        request=None if request is None else request.index,
+    )
+    if call.outcome is None:
+        answer.error = ConnectionResetError("the recorded run was killed here")
+        answer.dies = dies
+        return answer
+    known = ("call", "how", "took_ns", "value", "error", "chunks", "bytes", "streams")
+    answer.how = str(ended.get("how", "returned"))
+    answer.value, answer.frozen = thaw(ended.get("value")), ended.get("value")
+    answer.error, answer.frozen_error = rebuild(ended.get("error")), ended.get("error")
+    answer.facts = _facts(call, {name: item for name, item in ended.items() if name not in known})
+    answer.took_ns = call.moment(took_ns, left=left)
+    return answer
+
+
+def _streamed(
+    call: TapedCall, chunks: Iterable[dict[str, Any]], left: int | None
+) -> tuple[Any, int | None, list[Piece]]:
+    """Return the head of the answer, its time, and the pieces that came after it."""
+    head: Any = None
+    head_ns: int | None = None
+    pieces: list[Piece] = []
+    for data in chunks:
         stream = str(data.get("stream", ""))
         if stream == "head":
             head = data.get("value")
@@ -271,40 +304,7 @@ def answer_of(
     request = call.request_alone
     if request is not None:
         pieces = [one for one in pieces if request.since_ns <= one.at_ns < request.until_ns]
-    if secrets:
-        pieces = _with_secrets(pieces, head, secrets)
-        head, ended = filled(head, secrets), filled(ended, secrets)
-    if call.outcome is None:
-        error = ConnectionResetError("the recorded run was killed here")
-        return Taped(
-            how="cut",
-            head=head,
-            head_ns=head_ns,
-            pieces=pieces,
-            error=error,
-            match=match,
-            dies=dies,
-            began_ns=call.event.mono,
-            quiet=quiet,
-            request=None if request is None else request.index,
-        )
-    known = ("call", "how", "took_ns", "value", "error", "chunks", "bytes", "streams")
-    return Taped(
-        how=str(ended.get("how", "returned")),
-        value=thaw(ended.get("value")),
-        frozen=ended.get("value"),
-        error=rebuild(ended.get("error")),
-        frozen_error=ended.get("error"),
-        head=head,
-        pieces=pieces,
-        facts=_facts(call, {name: item for name, item in ended.items() if name not in known}),
-        took_ns=call.moment(took_ns, left=left),
-        head_ns=head_ns,
-        match=match,
-        began_ns=call.event.mono,
-        quiet=quiet,
-        request=None if request is None else request.index,
-    )
+    return head, head_ns, pieces
 
 
 def _facts(call: TapedCall, facts: dict[str, Any]) -> dict[str, Any]:

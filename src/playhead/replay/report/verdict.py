@@ -118,8 +118,9 @@ def judge(
         or _llm_calls(then) != _llm_calls(now)
     )
     verdict = _verdict(divergences, fence, wishes, went_elsewhere=went_elsewhere)
-    # Workers of a process pool take jobs in any order, so even an identical replay may skip points.
-    skipped = extras.order(now) if verdict == "diverged" else []
+    recovered = None
+    if wishes.faults:
+        recovered = _recovered(then, now, wishes, same_exit=_same_exit(exits))
     return Report(
         verdict=verdict,
         fence=fence,
@@ -139,25 +140,33 @@ def judge(
             "replayed": replayed.manifest.duration_s,
         },
         start_up_s={"recorded": _start_up_s(original), "replayed": _start_up_s(replayed)},
-        notes=[
-            *([redacted] if (redacted := causes.redaction_note(then, divergences)) else ()),
-            *notes,
-            *_interrupted(exits),
-            *([_ALONE] if verdict == "diverged" and not is_whole else ()),
-            *skipped,
-            *outputs.remarks(then, now),
-            *extras.unchanged(now),
-        ],
+        notes=_notes(then, now, divergences, verdict, [*notes, *_interrupted(exits)]),
         live=list(wishes.policy.live),
         inexact=extras.inexact(now) if wishes.mixed else [],
         blocked=extras.blocked(now),
         allowed=extras.allowed(now, wishes) if wishes.mixed else [],
         faults=extras.fired(now),
-        recovered=_recovered(then, now, wishes, same_exit=_same_exit(exits))
-        if wishes.faults
-        else None,
+        recovered=recovered,
         forked_at=wishes.fork_at,
     )
+
+
+def _notes(
+    then: TapedRun,
+    now: TapedRun,
+    divergences: Sequence[dict[str, Any]],
+    verdict: str,
+    known: Iterable[str],
+) -> list[str]:
+    """Return the remarks of the report: what may be the cause first, then `known` ones, then what was ignored."""
+    redacted = causes.redaction_note(then, divergences)
+    notes = [*([redacted] if redacted else ()), *known]
+    if verdict == "diverged":
+        if then.request is not None:
+            notes.append(_ALONE)
+        # Workers of a process pool take jobs in any order, so even an identical replay may skip points.
+        notes += extras.order(now)
+    return [*notes, *outputs.remarks(then, now), *extras.unchanged(now)]
 
 
 _ALONE = (
