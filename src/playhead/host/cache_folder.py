@@ -34,7 +34,7 @@ def writable_or_private(folder: str, env: Mapping[str, str]) -> str:
     try:  # noqa: SIM105  every recorded process comes here, and most have not loaded contextlib
         os.mkdir(private, 0o700)
     except OSError:
-        pass
+        pass  # it exists, which is checked next, or nothing can be kept
     return private if _is_private(private) else folder
 
 
