@@ -187,7 +187,7 @@ class OpenSegment:
         found = self._plain(data, THRESHOLD, redacted)
         if found is not None and not found[1]:
             return found[0]
-        frozen = self._settled(data) if found is None else self._clean(data)
+        frozen = self._settled(data) if found is None else self._clean(data, redacted)
         if _is_large(frozen):
             return spill(self._folder, frozen, encode)
         encoded = encode(frozen)
@@ -227,7 +227,7 @@ class OpenSegment:
                 if len(encoded) > most:
                     return encoded, True
                 searched = encoded
-                if redacted and self._suspects is not None:
+                if redacted and redacted in value and self._suspects is not None:
                     searched = encoded.replace(self._json(value[redacted]), b"", 1)
                 return encoded, self._suspects is not None and self._suspects(searched)
         except _UNPLAIN:
@@ -262,8 +262,15 @@ class OpenSegment:
             self._is_fastest = True
             self._json = jsonbytes.fastest(may_import=True)
 
-    def _clean(self, plain: Any) -> Any:
-        return plain if self._redactor is None else self._redactor.clean(plain)
+    def _clean(self, plain: Any, redacted: bool | str = False) -> Any:  # noqa: FBT001, FBT002  (hot)
+        if self._redactor is None:
+            return plain
+        if not redacted or redacted not in plain:
+            return self._redactor.clean(plain)
+        # A redacted member is not redacted again: its placeholders and what stands beside them may look like secrets.
+        clean = self._redactor.clean({**plain, redacted: None})
+        clean[redacted] = plain[redacted]
+        return clean
 
     def _settled(self, value: Any) -> Any:
         frozen = freeze(value)

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 # The last six letters of each name that a text assigns a secret to.
 LAST_SIX = frozenset(
-    name.encode()[-6:]
+    name.encode("latin-1")[-6:]
     for name in (
         "password",
         "passwd",
         "secret",
         *(f"{word}{joint}key" for word in shapes.WORDS_OF_KEY for joint in ("", "_", "-")),
-        *(f"{chr(before)}token" for before in range(128)),
+        # Any byte: TOKEN in capitals is telling behind every other word, also behind one that is not English.
+        *(f"{chr(before)}token" for before in range(256)),
         "token",
         *("cookie", "sessionid", "phpsessid", "connect.sid", "authorization"),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from playhead.host import native_core
 from playhead.redact import clues, shapes
+from playhead.redact.assignments import BETWEEN, assigned, assigned_at, may_assign
 from playhead.redact.encoded_texts import FIRST_OF_TEXT, encoded_text, escaped_text
 from playhead.redact.multipart import secret_fields
 from playhead.redact.span_places import Span, apart, islands, literally, with_escapes
@@ -31,9 +32,8 @@ _BEFORE_ENCODED = frozenset(b"\\+/")
 _LONG = shapes.LONG
 _RUN = b"a" * _LONG
 _RUNS = bytes(97 if (chr(c).isalnum() and c < 128) or c in b"_-" else 32 for c in range(256))
-# Lowercase, `:` as `=`; quotes, escapes and blanks between a name and its value go.
-_ASSIGNMENTS = bytes(61 if c == 58 else ord(chr(c).lower()) if c < 128 else c for c in range(256))
-_BETWEEN = b"\\\"' "
+# JSON doubles the backslashes of a text, and the rules allow 15 before a quote: such a text must be examined alone.
+_DEEP = b"\\" * 16
 _SHORT = 1024
 # A quick look at the last three letters before a `=` or `:`, in four classes of letters. All names of secrets
 # end in `ord`, or in one of r, s, k, p (a), then e or w (e), then d, t, y or n (n): secret, passwd, key, token, pwd.
@@ -72,6 +72,8 @@ def suspicious(
             if one in raw:
                 return True
         return any(suspicious(raw[start:end]) for start, end in islands(raw))
+    if _DEEP in raw:
+        return True
     core = native_core.core
     if core is not None and (needles is not None or not known):
         found = core.clues(clues.scanner(), needles, raw, clues.LOOK)
@@ -95,14 +97,14 @@ def suspicious(
     if is_marked and next(_marked(raw, at), None) is not None:
         return True
     # The quick look is one only where it is short: of so few letters, little can be skipped.
-    if len(raw) < _SHORT:
-        classes = raw.translate(_LAST_THREE, _BETWEEN)
+    if len(raw) < _SHORT and b"\\" not in raw:
+        classes = raw.translate(_LAST_THREE, BETWEEN)
         for one in _ENDINGS:  # a loop: `any` of a generator makes a Python call for each of them
             if one in classes:
                 break
         else:
             return False
-    return _may_assign(raw)
+    return may_assign(raw)
 
 
 def is_confirmed(
@@ -111,8 +113,8 @@ def is_confirmed(
     """Return whether `raw` may hold a secret, given what the native core found: None (nothing), True (certainly), or
     `Clues` (places to examine). `known` and `needles` as for `suspicious`.
     """
-    if found is None or found is True:
-        return found is True
+    if found is None or found is True or _DEEP in raw:
+        return found is True or _DEEP in raw
     decoded = 0 if depth else len(raw)
     for at, _ in found[1]:
         if at >= decoded and (text := encoded_text(raw, at)) is not None:
@@ -138,22 +140,13 @@ def _at_clues(raw: bytes, found: clues.Clues, depth: int) -> Iterator[Span]:
     if runs:
         yield from _at_runs(raw, runs, depth)
     for at in names:
-        yield from _assigned_at(raw, at)
+        yield from assigned_at(raw, at)
     if rules & clues.FORM:
         yield from secret_fields(raw)
     if marked := clues.rules_in(rules):
         yield from _matches(raw, marked)
     if rules & clues.URL:
         yield from _in_urls(raw)
-
-
-def _may_assign(raw: bytes) -> bool:
-    """Return whether a name of a secret stands before a `=` or `:`."""
-    assigned = raw.translate(_ASSIGNMENTS, _BETWEEN)
-    # No sign follows the last piece.
-    if not clues.LAST_SIX.isdisjoint([piece[-6:] for piece in assigned.split(b"=")[:-1]]):
-        return True
-    return b";" in raw and b";pwd=" in assigned
 
 
 def _runs(raw: bytes) -> bytes:
@@ -269,7 +262,7 @@ def _in_text(raw: bytes, depth: int) -> Iterator[Span]:
     at = runs.find(_RUN)
     if at >= 0:
         yield from _in_runs(raw, runs, at, depth)
-    yield from _assigned(raw)
+    yield from assigned(raw)
     yield from _marked(raw, at)
     yield from _matches(raw, shapes.MARKED_NAMES)
     if b"@" in raw:
@@ -361,39 +354,3 @@ def _matches(raw: bytes, rules: tuple[shapes.MarkedRule, ...]) -> Iterator[Span]
     for kind, pattern in shapes.marked(raw, rules):
         for hit in pattern.finditer(raw):
             yield (*hit.span(hit.lastindex or 0), kind)
-
-
-def _assigned(raw: bytes) -> Iterator[Span]:
-    low = raw.lower()
-    for word in shapes.LAST_WORDS:
-        at = low.find(word)
-        while at >= 0:
-            yield from _assigned_at(raw, at)
-            at = low.find(word, at + len(word))
-
-
-def _assigned_at(raw: bytes, at: int) -> Iterator[Span]:
-    """Yield the value behind the name whose last word begins at `at`, if it is a secret."""
-    hit = shapes.assigned().match(raw, at)
-    if hit is not None and _is_value(raw, hit):
-        yield (*hit.span(hit.lastindex or 0), "assigned")
-
-
-def _is_value(raw: bytes, hit: re.Match[bytes]) -> bool:
-    """Return whether the text behind a name is a secret, and not code or prose."""
-    quoted, bare = hit.groups()
-    if quoted is not None:
-        return not shapes.harmless_quoted().match(quoted)
-    end = hit.end(2)
-    # Form fields, and variables in capitals, are not code: there every value counts.
-    name = raw[hit.start() : hit.start() + 5]
-    if name.isupper() or raw[end : end + 1] == b"&" or _is_parameter(raw, hit.start()):
-        return bare[:1] not in (b"%", b"/")
-    return raw[end : end + 1] not in (b"(", b"[") and not shapes.harmless_bare().match(bare)
-
-
-def _is_parameter(raw: bytes, at: int) -> bool:
-    """Return whether the name that ends at `at` begins after a `?` or `&`."""
-    while at > 0 and (raw[at - 1 : at].isalnum() or raw[at - 1 : at] in (b"_", b"-", b".")):
-        at -= 1
-    return raw[at - 1 : at] in (b"?", b"&")

@@ -30,7 +30,7 @@ _CONTEXT = 64
 _ESCAPED_CONTEXT = 6 * _CONTEXT
 # Maximum distance from the end at which the beginning of an unfinished secret is searched, and maximum number of bytes
 # that may wait.
-_REACH = 8 * 1024
+_REACH = shapes.LONGEST
 _SHORTEST_BEGINNING = 4
 _RUN = bytes(c for c in range(128) if chr(c).isalnum() or c in b"_-.~+/%=:")
 
@@ -225,8 +225,7 @@ def _open_context(tail: bytes) -> list[int]:
         places.append(field)
     if b"://" in tail and (hit := shapes.open_url().search(tail)):
         places.append(hit.start(1))
-    lowered = tail[-600:].lower()
+    lowered = tail.lower()
     if any(word in lowered for word in shapes.LAST_WORDS):
-        low = len(tail) - len(lowered)
-        places += [hit.start(1) for hit in shapes.open_assigned().finditer(tail, low)]
+        places += [hit.start(1) for hit in shapes.open_assigned().finditer(tail)]
     return places

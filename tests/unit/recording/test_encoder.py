@@ -1,12 +1,18 @@
-"""What a level leaves of an event."""
+"""What a level and the redaction leave of an event."""
 
+import base64
 import json
+from pathlib import Path
 
 import pytest
 
 from playhead import events
 from playhead.encoding.levels import digest, reduce
 from playhead.encoding.values import freeze
+from playhead.host import native_core
+from playhead.recording.encoder import NewEvent, OpenSegment, append
+from playhead.redact import Redactor
+from playhead.tape.writer import SegmentWriter
 
 CALL = {"boundary": "http", "name": "GET x", "request": {"body": "secret plans"}, "url": "http://x"}
 
@@ -73,3 +79,23 @@ def test_a_dict_that_lies_about_its_items_is_read_as_it_is():
 def test_any_value_has_a_digest():
     for value in (None, 1, "a", [1], {"a": [None]}, {1: 2}, object(), {"$x": 1}, "\ud800"):
         json.dumps(freeze(digest(freeze(value))))
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_a_member_that_is_redacted_already_is_written_as_it_is(tmp_path, monkeypatch, is_native):
+    if not is_native:
+        monkeypatch.setattr(native_core, "core", None)
+    # Placeholders beside the rest of a cookie look like one base64 text with a secret.
+    encoded = base64.b64encode(b"db.host:5432:name:user:redacted-pgpass-31257929").decode()
+    headers = [["Cookie", f"{encoded.rstrip('=')}redacted-header-9df8fde8xxxx"]]
+    segment = OpenSegment(tmp_path, who="test", redactor=Redactor(key=b"k" * 32))
+    writer = SegmentWriter(tmp_path)
+    segment.write_to(writer)
+    text = "password=hunter2hunter2"
+    append(segment, NewEvent("call", {"text": text, "headers": headers}, redacted="headers"))
+    writer.close()
+    (line,) = Path(writer.path).read_text().splitlines()
+    data = json.loads(line)["data"]
+    assert "hunter2" not in data["text"]
+    assert data["headers"] == headers
+    assert list(data) == ["text", "headers"]

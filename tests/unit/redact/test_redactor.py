@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from playhead.encoding.values import freeze, is_plain
 from playhead.redact import Redactor
 from playhead.redact.forms import is_placeholder, secrets_in_place
+from playhead.redact.streams import StreamCleaner
 
 KEY = b"k" * 32
 SECRET = "sk-ant-api03-" + "Ab1" * 12
@@ -26,6 +27,44 @@ def test_equal_secrets_get_equal_placeholders_and_others_do_not(redactor):
     assert first.startswith("sk-ant-api03-redacted0anthropic0")
     assert second == f"x {first}"
     assert third != first
+
+
+# A session token of AWS in an address: the escape in its beginning leaves no long run of letters there.
+LONG_TOKEN = "IQoJ%2Fb3JpZ2luX2Vj%2BEAaCXVz" + "Ab1Cd2%2F" * 180
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://x.test/a?X-Amz-Security-Token={LONG_TOKEN}&X=1",
+        f'{{"refresh_token": "{LONG_TOKEN}"}}',
+        f"AZURE_CLIENT_SECRET={LONG_TOKEN}",
+    ],
+)
+def test_a_token_of_two_thousand_characters_is_replaced_whole(redactor, text):
+    for form in (text, json.dumps(text)):
+        assert LONG_TOKEN[-40:] not in redactor.clean_text(form)
+    cleaner, clean = StreamCleaner(redactor), b""
+    for at in range(0, len(text), 100):
+        clean += b"".join(one for one, _ in cleaner.feed([(text[at : at + 100].encode(), at)]))
+    clean += b"".join(one for one, _ in cleaner.feed([], last=True))
+    assert LONG_TOKEN[-40:].encode() not in clean
+
+
+@pytest.mark.parametrize("blank", ["\t", "\t\t", " \t ", "\n", "\r\n"])
+def test_a_blank_before_the_sign_hides_no_password(redactor, blank):
+    text = f"user = me; password{blank}= hunter2hunter"
+    for form in (text, json.dumps({"content": text}), json.dumps(json.dumps([text]))):
+        assert redactor.suspects(form.encode())
+        assert "hunter2hunter" not in redactor.clean_text(form)
+
+
+def test_a_letter_beyond_ascii_before_the_name_hides_no_token(redactor):
+    assert "hunter2" not in redactor.clean_text("die größeTOKEN=hunter2hunter2")
+
+
+def test_a_path_with_the_name_after_a_backslash_hides_no_token(redactor):
+    assert "hunter2" not in redactor.clean_text("C:\\x&\\TOKEN=hunter2hunter2")
 
 
 def test_placeholders_depend_on_the_key_of_the_store(redactor):

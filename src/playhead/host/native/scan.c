@@ -41,7 +41,7 @@ static void make_classes(void)
             one |= IS_RUN;
         if (c == '+' || c == '/')
             one |= IS_BLOCK;
-        if (c == '\\' || c == '"' || c == '\'' || c == ' ')
+        if (c == '\\' || c == '"' || c == '\'' || c == ' ' || (c >= '\t' && c <= '\r'))
             one |= IS_BETWEEN;
         if (c == '=' || c == ':')
             one |= IS_ASSIGN;
@@ -305,6 +305,10 @@ static int add_names(scanner *self, PyObject *all)
             put(self->look, (unsigned)c << 8 | '=');
             put(self->look, (unsigned)c << 8 | ':');
         }
+    /* The last letters of escaped blanks: `password\t=` as JSON has it. */
+    for (const char *letter = "nrt"; *letter; letter++)
+        for (int sign = 0; sign < 2; sign++)
+            put(self->look, (unsigned)*letter << 8 | (sign ? '=' : ':'));
     return 0;
 }
 
@@ -640,8 +644,8 @@ static int literal_found(search *self, const literal *one, size_t start)
     return one->what == POSITION ? note(&self->positions, PyLong_FromSize_t(start)) : 0;
 }
 
-/* Whether the name before the `=` or `:` at `at` is one of a secret. */
-static int is_assigned(const search *self, size_t at)
+/* Whether the name before the `=` or `:` at `at` is one of a secret. `skips`: without the blanks that JSON escapes. */
+static int is_named(const search *self, size_t at, int skips)
 {
     uint8_t name[6];
     size_t size = 0;
@@ -649,12 +653,19 @@ static int is_assigned(const search *self, size_t at)
         uint8_t c = self->raw[--at];
         if (classes[c] & IS_ASSIGN)
             break;
-        if (!(classes[c] & IS_BETWEEN))
+        if (skips && at > 0 && self->raw[at - 1] == '\\' && (c == 'n' || c == 'r' || c == 't'))
+            at--;
+        else if (!(classes[c] & IS_BETWEEN))
             name[5 - size++] = lower(c);
     }
     if (size >= 4 && memcmp(name + 2, ";pwd", 4) == 0)
         return 1;
     return size > 0 && is_name(self->rules, packed(name + 6 - size, size));
+}
+
+static int is_assigned(const search *self, size_t at)
+{
+    return is_named(self, at, 0) || is_named(self, at, 1);
 }
 
 /* The pair at `at` is one of a literal, or of the end of a name and a sign. */
