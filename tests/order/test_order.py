@@ -312,6 +312,31 @@ print(saved.connection.execute("select * from rows").fetchall())
 """
 
 
+# The garbage collector is off: a value that a thread held ends with the thread only if nothing else holds its frames.
+HOLDS_VALUES = """
+import gc, threading, time, weakref
+
+gc.disable()
+
+class Value:
+    pass
+
+def hold(known):
+    value = Value()
+    known.append(weakref.ref(value))
+    time.sleep(0.02)
+    time.sleep(0.02)
+
+known = []
+threads = [threading.Thread(target=hold, args=(known,)) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print([one() is None for one in known])
+"""
+
+
 @pytest.fixture(scope="module")
 def site():
     with serve() as site:
@@ -332,6 +357,13 @@ def record(folder, program, *args):
 
 def test_a_timeout_for_a_job_begins_when_the_job_was_submitted(tmp_path):
     then = record(tmp_path, COMPUTES_FIRST)
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+def test_the_values_of_a_thread_end_with_the_thread(tmp_path):
+    then = record(tmp_path, HOLDS_VALUES)
+    assert then.stdout == b"[True, True, True]\n"
     now = run(tmp_path, "replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
 

@@ -24,6 +24,8 @@ from playhead.replay.time.outside_activity import OutsideActivity
 from playhead.replay.time.waits import RawGuard, Released, ThreadWait
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from playhead.recording.lanes import Lane
     from playhead.replay.playhead import Gate, Playhead
     from playhead.replay.points_table import Place
@@ -436,18 +438,29 @@ class VirtualTime:
         if outside_activity.is_one_starting():
             return False
         frames = clock.frames()
-        waits = self._waits.copy()
-        for ident, frame in frames.items():
-            if ident not in waits and not self.strangers.is_idle(ident, frame):
+        try:
+            waits = self._waits.copy()
+            if not self._strangers_are_idle(frames, waits):
                 return False
-        if not self.strangers.threads_are_settled(frames):
-            return False
+        finally:
+            # One of them is below this function, and would be in a cycle with its variable. Then the variables of all
+            # threads live until the garbage collector comes: files stay open, and CPython before 3.12.7 crashes when it
+            # collects a memoryview of `multiprocessing.Queue` in a cycle (CPython issue 77894).
+            frames.clear()
         if not self.strangers.children_are_idle() or not self.strangers.has_all():
             return False
         return all(
             one.is_stuck() and not one.is_released() and not self._has_come(one)
             for one in waits.values()
         )
+
+    def _strangers_are_idle(
+        self, frames: dict[int, FrameType], waits: dict[int, ThreadWait]
+    ) -> bool:
+        for ident, frame in frames.items():
+            if ident not in waits and not self.strangers.is_idle(ident, frame):
+                return False
+        return self.strangers.threads_are_settled(frames)
 
 
 def _place_of(ns: int) -> Place | None:
