@@ -120,6 +120,7 @@ def test_a_callback_without_a_run_opens_one_and_each_event_has_who_and_why(desk)
     assert memory["who"] == "app"
     assert prompt["data"]["agent"] == "Dreamer"
     assert "3 ev" in desk.play("list", "--all").stdout
+    assert "3 events emitted" in desk.play("show", "last").stdout
 
 
 def test_a_tapped_program_that_dies_of_an_error_leaves_a_failed_run(desk):

@@ -222,7 +222,12 @@ def _counts(story: Story) -> Iterator[str]:
         (totals.http_calls, "HTTP", "HTTP"),
     )
     yield from (f"{words.count(n)} {one if n == 1 else many}" for n, one, many in kinds if n)
-    yield _counted(totals.events, "event")
+    if totals.emitted:
+        # `list` counts these. The tape has more: the start and the end of each process, readings of the clock.
+        yield f"{_counted(totals.emitted, 'event')} emitted"
+        yield f"{words.count(totals.events)} on the tape"
+    else:
+        yield _counted(totals.events, "event")
 
 
 def _spent(story: Story) -> Iterator[str]:
