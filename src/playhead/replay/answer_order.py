@@ -66,7 +66,7 @@ class AnswerOrder:
         self._moments: list[tuple[int, str, bool]] = []
         for ref, call in self._calls.items():
             self._moments.append((call.event.mono, ref, False))
-            if call.outcome is not None:
+            if call.outcome is not None and not _was_ended_by_reader(call):
                 self._moments.append((call.outcome.mono, ref, True))
         self._connections = None if folder is None else AnsweredConnections(folder)
         if self._connections is not None and self._moments:
@@ -100,7 +100,7 @@ class AnswerOrder:
         call = self._calls.get(str(ref))
         if call is None:
             return
-        moment = call.event.mono + at_ns
+        moment = _moment_of(call, at_ns)
         while self._is_early(call.ref, moment):
             yield _POLL_S
         if self._was_answered_meanwhile(call, moment):
@@ -203,6 +203,26 @@ def _served_here(recording: TapedRun) -> list[TapedCall]:
         if call.ref not in inner and not is_side(call):
             found.append(call)
     return found
+
+
+def _was_ended_by_reader(call: TapedCall) -> bool:
+    """Return whether the program ended because the reader of its output did: `yes | head -1`. Then the reader must not
+    wait for this end.
+    """
+    marks = (one.data for one in call.chunks if one.data.get("stream") == "closed")
+    return any(one.get("text") in {"stdout", "stderr"} for one in marks)
+
+
+def _moment_of(call: TapedCall, at_ns: int) -> int:
+    """Return the moment `at_ns` after the start of a call. A call starts before its event is written, by tens of
+    milliseconds if it is the first one of a tape. Counted from the event, its end would lie behind calls that the agent
+    made only after that end, and they would be waited for.
+    """
+    moment = call.event.mono + at_ns
+    took_ns = None if call.outcome is None else call.outcome.data.get("took_ns")
+    if call.outcome is None or not isinstance(took_ns, int):
+        return moment
+    return min(moment, call.outcome.mono - took_ns + at_ns)
 
 
 def _activity(pid: int) -> tuple[bool, int]:

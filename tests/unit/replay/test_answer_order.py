@@ -97,3 +97,23 @@ def test_a_call_that_an_agent_never_makes_is_not_waited_for(order, program):
         made.wait(slow.ref, 3 * SECOND)
         assert made.is_due(slow.ref, 3 * SECOND)
         agent.kill()
+
+
+def test_the_end_of_a_call_counts_from_its_start_and_not_from_its_event(order):
+    slow_to_write = call(1, 1, 2, took_ns=3 * SECOND // 2)  # it started at 0.5
+    after = call(2, 2.2, 3)
+    made = order(slow_to_write, after)
+    made.begin(slow_to_write.ref)
+    assert made.is_due(slow_to_write.ref, 3 * SECOND // 2)
+
+
+def test_a_reader_does_not_wait_for_the_end_of_a_writer_that_its_own_end_caused(order):
+    writer, reader = call(1, 0, 2), call(2, 1, 3)
+    mark = {"call": 1, "stream": "closed", "text": "stdout"}
+    writer.chunks.append(
+        Event(seq=50, kind=events.CHUNK, wall=0, mono=2 * SECOND - 1, pid=1, data=mark)
+    )
+    made = order(writer, reader)
+    made.begin(writer.ref)
+    made.begin(reader.ref)
+    assert made.is_due(reader.ref, 2 * SECOND - 1)

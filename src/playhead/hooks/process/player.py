@@ -69,6 +69,7 @@ class Player:
         self._anchor = (now_ns(), 0)
         self._active_ns = clock.mono_ns()
         self._given_up = False
+        self._may_continue = False
         # Whether the stand-in was told to end while there are still streams to play.
         self._has_left = False
 
@@ -156,6 +157,11 @@ class Player:
 
         return feed
 
+    def show(self) -> None:
+        """Continue after the step that waits for this: see `Script.held`."""
+        self._may_continue = True
+        STAGE.wake()
+
     def give_up(self) -> None:
         """End the stand-in at once, because the program has diverged from the tape."""
         self._given_up = True
@@ -191,8 +197,7 @@ class Player:
             if self._script.ending is not None:
                 return self._due(self._script.ended_ns)
             return self._anchor[0] + _NEVER_NS if self._script.cut else None
-        at = self._next
-        step = self._script.steps[at] if at < len(self._script.steps) else None
+        step = next(iter(self._script.steps[self._next : self._next + 1]), None)
         return self._due(step.at_ns) if isinstance(step, Show) else None
 
     @property
@@ -209,14 +214,12 @@ class Player:
                 places.append(order_slot.place_ahead(step.at_ns))
         elif self._has_left and self._is_done and script.over_ns is not None:
             places.append(order_slot.place_ahead(script.over_ns))
-        known = [place for place in places if place is not None]
-        return min(known, key=lambda place: place.rank, default=None)
+        return min(filter(None, places), key=lambda place: place.rank, default=None)
 
     @property
     def rank(self) -> float:
         """The rank of the next step on the tape, also after the replay has reached it."""
-        steps, at = self._script.steps, self._next
-        step = steps[at] if at < len(steps) else None
+        step = next(iter(self._script.steps[self._next : self._next + 1]), None)
         moment = step.at_ns if isinstance(step, Show) else self._script.ended_ns
         place = getattr(moment, "place", None)
         return float("inf") if place is None else float(place.rank)
@@ -297,9 +300,7 @@ class Player:
                 self._anchor = (due, step.at_ns)
             self._streams.queue(step.stream, None if step.data is None else memoryview(step.data))
             return True
-        if self._streams.queues or not self._is_met(step):
-            return False
-        if not self._is_as_then(step):
+        if self._streams.queues or not self._is_met(step) or not self._is_as_then(step):
             return False
         self._anchor = (now_ns(), max(step.at_ns, self._anchor[1]))
         return True
@@ -322,7 +323,7 @@ class Player:
 
     def _is_met(self, wait: Wait) -> bool:
         still_open = (wait.closed - self._streams.closed) & self._streams.ends.keys()
-        if still_open or wait.signals > self._signals:
+        if still_open or wait.signals > self._signals or wait.for_show > self._may_continue:
             return False
         is_over = "stdin" in self._streams.closed or "stdin" not in self._streams.ends
         return is_over or self._input.has(wait.stdin, wait.lines)
@@ -365,8 +366,7 @@ class Player:
         """Return whether the program sent the recorded input, except for values that change in every run."""
         if self._flight.sent or "stdin" not in self._streams.ends:
             return True
-        differs = self._input.difference(wait.stdin)
-        if differs is None:
+        if (differs := self._input.difference(wait.stdin)) is None:
             return True
         at, then, now = differs
         self._flight.diverged(

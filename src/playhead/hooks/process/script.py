@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -26,6 +26,8 @@ class Wait:
     lines: int | None = None
     closed: frozenset[str] = frozenset()
     signals: int = 0
+    # Whether it waits for `Player.show`.
+    for_show: bool = False
     at_ns: int = 0
 
 
@@ -66,6 +68,14 @@ class Script:
         """Return the number of bytes that the process writes to this stream."""
         shown = (step for step in self.steps if isinstance(step, Show) and step.stream == stream)
         return sum(len(one.data) for one in shown if one.data is not None)
+
+    def held(self) -> Script:
+        """Return this script with a wait for `Player.show` before the first output, or before the exit. The process
+        reads its input meanwhile.
+        """
+        shows = (at for at, step in enumerate(self.steps) if isinstance(step, Show))
+        first = next(shows, len(self.steps))
+        return replace(self, steps=(*self.steps[:first], Wait(for_show=True), *self.steps[first:]))
 
     def waits_after(self, step: int) -> bool:
         """Return whether the program has actions on the process to repeat, from this step on."""

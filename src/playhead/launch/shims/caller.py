@@ -5,11 +5,9 @@ player of taped processes; does not know how shims connect.
 from __future__ import annotations
 
 import contextvars
-import fcntl
 import os
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -32,7 +30,8 @@ from playhead.launch.shims.shim_frames import (
     run_frame,
     write_frame,
 )
-from playhead.launch.shims.shim_request import LONGEST_INPUT, Surroundings, call_from
+from playhead.launch.shims.shim_request import Surroundings, call_from
+from playhead.launch.shims.stream_files import end_of, rest_of, written
 from playhead.recording import lanes
 from playhead.recording.adapter import Adapter
 from playhead.recording.calls import SIDE, Call
@@ -61,7 +60,6 @@ else:
     answer_order = Later("playhead.replay.answer_order")
 
 _AT_ONCE = 1 << 18
-_PIECE = 1 << 16
 _STREAM_OF = ("stdin", "stdout", "stderr")
 _OUTPUT = frozenset({"stdout", "stderr"})
 
@@ -142,7 +140,7 @@ class Caller:
         lanes.enclosing.set(asked.parent if here and asked.parent else None)
         self._started = clock.mono_ns()
         files = dict(zip(asked.passed, self._fds, strict=False))
-        known = _rest_of(files[0]) if asked.kinds[0] == "file" and 0 in files else None
+        known = rest_of(files[0]) if asked.kinds[0] == "file" and 0 in files else None
         # If another taped program started this one, the file changes belong to that other program.
         is_outermost = not asked.parent or asked.parent == self._then.env.get(PARENT)
         self._deck.marks = self._marks if is_outermost else None
@@ -179,7 +177,7 @@ class Caller:
         self._fds = []
         for fd, own in files.items():
             if fd and asked.kinds[fd] == "file":
-                self._files[_STREAM_OF[fd]] = (own, _end_of(own))
+                self._files[_STREAM_OF[fd]] = (own, end_of(own))
                 self._fds.append(own)
             else:
                 os.close(own)
@@ -204,7 +202,7 @@ class Caller:
         """Return the bytes that the program has written into files so far."""
         while self._files:
             stream, (fd, start) = self._files.popitem()
-            for piece in _written(fd, start):
+            for piece in written(fd, start):
                 crossing.chunk(piece, stream)
 
     def play_in_order(
@@ -221,21 +219,41 @@ class Caller:
         if order.is_due(self._ref, first):
             self.play(crossing, taped, files, sent)
             return
+        # A process reads its input also while its output must wait: `seq 99999 | wc` waits for the end of `seq`, which
+        # waits until its output has been read.
+        reads = 0 in files and not sent
+        if reads:
+            self.play(crossing, taped, files, sent, is_held=True)
 
         # In a thread, because other shims must be served meanwhile: the process may wait for one of them.
         def play_later() -> None:
             order.wait(taped.match.get("of"), first)
             with self._playing:
-                if not self._has_left:
-                    self.play(crossing, taped, files, sent)
-                    for number in self._early:
-                        self._signalled(number)
+                if self._has_left:
+                    return
+                if reads:
+                    if self._player is not None:
+                        self._player.show()
+                    return
+                self.play(crossing, taped, files, sent)
+                for number in self._early:
+                    self._signalled(number)
 
         context = contextvars.copy_context()
         threading.Thread(target=context.run, args=(play_later,), daemon=True).start()
 
-    def play(self, crossing: Crossing, taped: Taped, files: dict[int, int], sent: bool) -> None:
-        """Play a taped process to the shim. `sent`: the request contains everything that goes to stdin."""
+    def play(
+        self,
+        crossing: Crossing,
+        taped: Taped,
+        files: dict[int, int],
+        sent: bool,
+        *,
+        is_held: bool = False,
+    ) -> None:
+        """Play a taped process to the shim. `sent`: the request contains everything that goes to stdin. `is_held`: its
+        output and its exit wait for `Player.show`.
+        """
         self._crossing = crossing
         if taped.how == "raised":
             crossing.raised(taped.error)
@@ -253,6 +271,7 @@ class Caller:
             script = replace(script, ending=REFUSED)
         flight = _Heard(crossing, self, sent=sent)
         stand_in = process_stand_in.IN_SHELL
+        script = script.held() if is_held else script
         player = self._player = flight.player = process_player.Player(script, flight, stand_in)
         self._fds = []
         for fd, own in files.items():
@@ -363,31 +382,3 @@ class ChildLanes:
 
 
 _DEEPEST = 12
-
-
-def _rest_of(fd: int) -> bytes | None:
-    """Return the unread rest of a file. None: it is too large."""
-    at = os.lseek(fd, 0, os.SEEK_CUR)
-    size = os.fstat(fd).st_size - at
-    return os.pread(fd, max(size, 0), at) if size <= LONGEST_INPUT else None
-
-
-def _end_of(fd: int) -> int:
-    """Return the offset at which the next write will go."""
-    if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_APPEND:
-        return os.fstat(fd).st_size
-    return os.lseek(fd, 0, os.SEEK_CUR)
-
-
-def _written(fd: int, start: int) -> Iterator[bytes]:
-    end = _end_of(fd)
-    try:
-        own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return  # the user may write this file but not read it, so neither do we
-    try:
-        while start < end and (piece := os.pread(own, min(_PIECE, end - start), start)):
-            start += len(piece)
-            yield piece
-    finally:
-        os.close(own)

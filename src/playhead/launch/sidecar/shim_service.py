@@ -26,6 +26,9 @@ else:
 
 # The maximum time that shims are served after the command has ended: a shim may never stop sending.
 _LONGEST_END_NS = 5_000_000_000
+# How long the end waits for the next message of a shim. A shim writes output to the command first, and reports it
+# then: a command that ends at that output (a script that kills its coprocess) would end the recording in between.
+_LAST_MESSAGE_S = 0.1
 
 
 class ShimService(Service):
@@ -97,7 +100,9 @@ class ShimService(Service):
     def _end_callers(self) -> None:
         """Write everything that shims have sent: the command has ended."""
         latest = clock.mono_ns() + _LONGEST_END_NS
-        while self._callers and clock.mono_ns() < latest and (ready := self._selector.select(0)):
+        while self._callers and clock.mono_ns() < latest:
+            if not (ready := self._selector.select(_LAST_MESSAGE_S)):
+                break
             for key, _ in ready:
                 if key.fd in self._callers:
                     self._hear(key.fd)

@@ -68,3 +68,10 @@ def test_the_stand_in_is_told_to_end_as_the_process_did():
 
 def test_a_process_that_was_looked_for_ends_between_two_looks():
     assert played(exited_ns=2_000, alive_ns=1_000).ended_ns == 1_500
+
+
+def test_output_that_is_held_back_waits_after_the_input_that_came_before_it():
+    held = played(("stdin", b"a\n"), ("stdout", b"x"), ("stdout", b"y")).held()
+    assert [type(step) for step in held.steps] == [Wait, Wait, Show, Show]
+    assert held.steps[1].for_show
+    assert played(("stdin", b"a\n")).held().steps[-1].for_show  # no output: the exit waits
