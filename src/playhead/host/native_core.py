@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # The hash of the sources, which is part of the file name: a core of other sources is never loaded.
-DIGEST = "27b3500c3ab1a0c8"
+DIGEST = "de41db0cc1f020ee"
 _NAME = "_playhead_core"
 SOURCES = os.path.join(os.path.dirname(__file__), "native")
 

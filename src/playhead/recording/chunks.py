@@ -22,7 +22,7 @@ from playhead.recording import points
 from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.redact import StreamCleaner
-from playhead.redact.encoded_bodies import EncodedBodyCleaner, cleaned_pieces, encoding_of
+from playhead.redact.encoded_bodies import EncodedBodyCleaner, cleaned_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,12 +210,11 @@ class ChunkBuffer:
         self._recorder.append(NewEvent(events.CHUNK, data, '""', self._call, None, True))
 
 
-def streams_of(recorder: Recorder, held: Held) -> list[dict[str, Any]]:
-    """The streams of a short answer, redacted, as members of its outcome."""
+def streams_of(recorder: Recorder, held: Held, encoding: str | None) -> list[dict[str, Any]]:
+    """The streams of a short answer, redacted, as members of its outcome. `encoding` is its content encoding."""
     head, stream, pieces = held
     redactor = recorder.redactor
-    encoding = None if redactor is None or not pieces else encoding_of(head.get("value"))
-    if redactor is not None and encoding is not None:
+    if redactor is not None and encoding is not None and pieces:
         pieces = cleaned_pieces(redactor, encoding, pieces, http_headers.undo)
         return [head, _pieces_data(stream, pieces)]
     # Most answers hold nothing that could be a secret, and ruling that out is much quicker than a search.

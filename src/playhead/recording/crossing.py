@@ -354,7 +354,8 @@ class Crossing:
         if counts is not None:
             data["chunks"], data["bytes"] = counts
         if held is not None:
-            data["streams"] = streams_of(recorder, held)
+            encoding = encoding_of(self._head) if self._buffer is None else self._buffer.encoding
+            data["streams"] = streams_of(recorder, held, encoding)
         # Numbers, and streams that are redacted already, hold no secrets; any other member may.
         redacted = True
         for name, item in members.items():

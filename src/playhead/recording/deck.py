@@ -211,15 +211,19 @@ class Deck:
         """
         try:
             return make()
-        except Exception as error:
-            if self.mode is not None or is_interrupt(error):
-                raise
-            why = f"{type(error).__name__}: {safe_str(error)}"
-            self.recorder.warn(f"{what} could not be recorded ({why}).")
-            self.recorder.append(
-                NewEvent(events.HOLE, {"boundary": boundary, "what": what, "why": why})
-            )
+        except Exception as error:  # noqa: BLE001  (raised again where it must be)
+            self.undescribed(error, what, boundary)
             return None
+
+    def undescribed(self, error: Exception, what: str, boundary: str) -> None:
+        """Record that a call could not be described. Raises the error again if the call must not run unseen."""
+        if self.mode is not None or is_interrupt(error):
+            raise error
+        why = f"{type(error).__name__}: {safe_str(error)}"
+        self.recorder.warn(f"{what} could not be recorded ({why}).")
+        self.recorder.append(
+            NewEvent(events.HOLE, {"boundary": boundary, "what": what, "why": why})
+        )
 
     def unfollowed(self, boundary: str, what: str, why: str) -> None:
         """Report that a boundary is about to be crossed in a way that no hook follows. That is a hole on the tape of a

@@ -25,7 +25,7 @@ from playhead.redact.forms import (
 from playhead.redact.names import is_secret_variable, may_hold
 from playhead.redact.safe_keys import OWN_WAY, SafeKeys
 from playhead.redact.span_places import Span, apart
-from playhead.redact.spans import ENCODED, run_of, spans, suspicious
+from playhead.redact.spans import BINARY, DEEP, ENCODED, run_of, spans, suspicious
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Redactor:
         # Both of them, in the form that the native core searches for. None: there are none, or there is no core.
         self._needles: Any = None
         native_core.load()
+        self._search = self.native_search()
         # By kind and secret, with the secret without escapes. A conversation repeats its messages and their secrets.
         self._placeholders: dict[tuple[str, bytes], tuple[str, bytes]] = {}
         # Called with each placeholder, its kind and its secret: a run with a vault keeps them.
@@ -103,6 +104,7 @@ class Redactor:
         self._runs = tuple({run for run in runs.values() if run is not None})
         self._without_run = tuple(value for value, run in runs.items() if run is None)
         self._needles = clues.needles((*self._runs, *self._without_run))
+        self._search = self.native_search()
         # Replaced, not cleared: a thread that is redacting a header with the old values stores its result in the old
         # dict, which is no longer used.
         self.known_headers = {}
@@ -129,6 +131,11 @@ class Redactor:
 
     def suspects(self, encoded: bytes) -> bool:
         """Return whether this JSON may hold a secret. False is certain; True means that a search is needed."""
+        core, search = native_core.core, self._search
+        # What `suspicious` does first: all answers are searched here, and most hold nothing.
+        may_search = core is not None and len(encoded) < BINARY
+        if search and may_search and core.clues(*search, encoded, clues.LOOK) is None:
+            return DEEP in encoded
         # A user's own pattern may fit anything.
         if self._own or suspicious(encoded, self._runs, self._needles):
             return True

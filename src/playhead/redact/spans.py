@@ -33,7 +33,7 @@ _LONG = shapes.LONG
 _RUN = b"a" * _LONG
 _RUNS = bytes(97 if (chr(c).isalnum() and c < 128) or c in b"_-" else 32 for c in range(256))
 # JSON doubles the backslashes of a text, and the rules allow 15 before a quote: such a text must be examined alone.
-_DEEP = b"\\" * 16
+DEEP = b"\\" * 16
 _SHORT = 1024
 # A quick look at the last three letters before a `=` or `:`, in four classes of letters. All names of secrets
 # end in `ord`, or in one of r, s, k, p (a), then e or w (e), then d, t, y or n (n): secret, passwd, key, token, pwd.
@@ -56,7 +56,7 @@ _IN_BLOCK = b"a" * _BLOCK
 # The ends of such a block are searched: a long token of base64 is a secret because of the word before it.
 _BLOCK_END = 64
 # Bytes with a NUL and at least this long are searched in their texts alone (see `_islands`).
-_BINARY = 64 * 1024
+BINARY = 64 * 1024
 
 
 def suspicious(
@@ -67,12 +67,12 @@ def suspicious(
     `known` are runs of secrets that are known literally (see `run_of`), `needles` the same for the native core.
     `depth`: how often texts inside texts are decoded.
     """
-    if len(raw) >= _BINARY and b"\0" in raw:
+    if len(raw) >= BINARY and b"\0" in raw:
         for one in known:
             if one in raw:
                 return True
         return any(suspicious(raw[start:end]) for start, end in islands(raw))
-    if _DEEP in raw:
+    if DEEP in raw:
         return True
     core = native_core.core
     if core is not None and (needles is not None or not known):
@@ -113,8 +113,8 @@ def is_confirmed(
     """Return whether `raw` may hold a secret, given what the native core found: None (nothing), True (certainly), or
     `Clues` (places to examine). `known` and `needles` as for `suspicious`.
     """
-    if found is None or found is True or _DEEP in raw:
-        return found is True or _DEEP in raw
+    if found is None or found is True or DEEP in raw:
+        return found is True or DEEP in raw
     decoded = 0 if depth else len(raw)
     for at, _ in found[1]:
         if at >= decoded and (text := encoded_text(raw, at)) is not None:
@@ -236,7 +236,7 @@ def spans(
     found: list[Span] = []
     if values and (core is None or needles is None or core.holds(needles, raw)):
         found += literally(raw, values)
-    if len(raw) >= _BINARY and b"\0" in raw:
+    if len(raw) >= BINARY and b"\0" in raw:
         for low, high in islands(raw):
             some = spans(raw[low:high], options=options, depth=depth)
             found += [(low + start, low + end, kind) for start, end, kind in some]

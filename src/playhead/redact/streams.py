@@ -51,6 +51,7 @@ _OPEN_MARKED = (
     rb"(?:(?<=\"auth\":\")|(?<=\"auth\": \"))[A-Za-z0-9+/=]{4,2048}",
 )
 _LONGEST_MARKED = 2200
+_WORDS_BEFORE = tuple(shapes.WORDS_BEFORE)
 
 
 @shapes.cache
@@ -198,10 +199,12 @@ def _open_run(tail: bytes) -> list[int]:
     # A secret in base64 is found when all of it is there.
     if (begun := open_text(tail)) is not None:
         places.append(begun)
-    if any(tail.endswith(word, 0, start) for word in shapes.WORDS_BEFORE):
+    # No generators here and below: each of their steps is a Python call, and every piece of every stream comes here.
+    if tail.endswith(_WORDS_BEFORE, 0, start):
         places.append(start)
-    if any(host in tail[start:] for host in shapes.WEBHOOKS):
-        places.append(start)
+    for host in shapes.WEBHOOKS:
+        if tail.find(host, start) >= 0:
+            places.append(start)
     # From the start of the word: a pattern that may begin anywhere must not look at the whole tail.
     marked = _open_marked().search(tail, max(start - 1, len(tail) - _LONGEST_MARKED))
     if marked is not None:
@@ -226,6 +229,8 @@ def _open_context(tail: bytes) -> list[int]:
     if b"://" in tail and (hit := shapes.open_url().search(tail)):
         places.append(hit.start(1))
     lowered = tail.lower()
-    if any(word in lowered for word in shapes.LAST_WORDS):
-        places += [hit.start(1) for hit in shapes.open_assigned().finditer(tail)]
+    for word in shapes.LAST_WORDS:
+        if word in lowered:
+            places += [hit.start(1) for hit in shapes.open_assigned().finditer(tail)]
+            break
     return places

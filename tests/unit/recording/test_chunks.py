@@ -268,7 +268,7 @@ def test_a_short_answer_waits_for_its_outcome_and_is_clean(tmp_path, monkeypatch
     buffer = ChunkBuffer(recorder, 1, 0, HEAD)
     buffer.add("body", b"one ")
     buffer.add("body", SECRET)
-    head, body = streams_of(recorder, buffer.finish())
+    head, body = streams_of(recorder, buffer.finish(), None)
     recorder.close()
     assert head == HEAD
     assert body["stream"] == "body"

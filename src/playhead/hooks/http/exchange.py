@@ -11,7 +11,6 @@ import json
 import re
 import urllib.parse as addresses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from playhead.encoding.values import safe_str
@@ -130,7 +129,7 @@ class Exchange:
 
     def returned(self, **facts: Any) -> None:
         """Report that the answer is complete."""
-        self._end("returned", {"value": None, **facts})
+        self._end("returned", {"value": None, **facts} if facts else {"value": None})
 
     def failed(self, error: BaseException, **facts: Any) -> None:
         """Report that the exchange failed, before or after the answer began.
@@ -149,8 +148,6 @@ class Exchange:
 
     def left(self, **facts: Any) -> None:
         """Report that the agent stopped reading. The answer counts as complete if its last line had arrived."""
-        if self.ended:
-            return
         if _LAST_LINE.search(self._last):
             self.returned(**facts)
         else:
@@ -235,8 +232,11 @@ def call_of(open_deck: Deck, request: Request) -> Call | None:
     """Return the call for a request; None: it stays inside the program, or it cannot be described."""
     if own_listeners.may_serve_itself and _stays_inside(request.url):
         return None
-    redactor = open_deck.recorder.redactor
-    return open_deck.describe(partial(describe, request, redactor), "an HTTP request", "http")
+    try:
+        return describe(request, open_deck.recorder.redactor)
+    except Exception as error:  # noqa: BLE001  (raised again where it must be)
+        open_deck.undescribed(error, "an HTTP request", "http")
+        return None
 
 
 def _stays_inside(url: str) -> bool:

@@ -62,7 +62,13 @@ def hook(module: ModuleType, patches: Patches) -> None:
     need(core, "Deadlines", "GLOBAL_RUN_CONTEXT", "CancelScope")
     need(core.Deadlines, "add", "remove", "expire")
     context = core.GLOBAL_RUN_CONTEXT
-    points.watch_trio(lambda: _turn_of(getattr(context, "runner", None)))
+
+    def turn() -> tuple[int, int]:
+        # Called for every point, also in programs that import trio and never run it.
+        runner = getattr(context, "runner", None)
+        return _NO_TURN if runner is None else _turn_of(runner)
+
+    points.watch_trio(turn)
     patches.replace(core.Deadlines, "add", _add_of(core))
     patches.replace(core.Deadlines, "remove", _remove)
     patches.replace(core.CancelScope, "__enter__", _enter)

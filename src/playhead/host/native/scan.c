@@ -644,28 +644,35 @@ static int literal_found(search *self, const literal *one, size_t start)
     return one->what == POSITION ? note(&self->positions, PyLong_FromSize_t(start)) : 0;
 }
 
-/* Whether the name before the `=` or `:` at `at` is one of a secret. `skips`: without the blanks that JSON escapes. */
+/* Whether the name before the `=` or `:` at `at` is one of a secret. `skips`: without the blanks that JSON escapes;
+   -1: it has none, and there are such blanks. */
 static int is_named(const search *self, size_t at, int skips)
 {
     uint8_t name[6];
     size_t size = 0;
+    int is_escaped = 0;
     while (at > 0 && size < 6) {
         uint8_t c = self->raw[--at];
         if (classes[c] & IS_ASSIGN)
             break;
-        if (skips && at > 0 && self->raw[at - 1] == '\\' && (c == 'n' || c == 'r' || c == 't'))
+        int is_escape = at > 0 && self->raw[at - 1] == '\\' && (c == 'n' || c == 'r' || c == 't');
+        is_escaped |= is_escape;
+        if (skips && is_escape)
             at--;
         else if (!(classes[c] & IS_BETWEEN))
             name[5 - size++] = lower(c);
     }
     if (size >= 4 && memcmp(name + 2, ";pwd", 4) == 0)
         return 1;
-    return size > 0 && is_name(self->rules, packed(name + 6 - size, size));
+    if (size > 0 && is_name(self->rules, packed(name + 6 - size, size)))
+        return 1;
+    return is_escaped && !skips ? -1 : 0;
 }
 
 static int is_assigned(const search *self, size_t at)
 {
-    return is_named(self, at, 0) || is_named(self, at, 1);
+    int is_one = is_named(self, at, 0);
+    return is_one < 0 ? is_named(self, at, 1) : is_one;
 }
 
 /* The pair at `at` is one of a literal, or of the end of a name and a sign. */
