@@ -18,20 +18,21 @@ else:
 # Lowercase, `:` as `=`; quotes, escapes and blanks between a name and its value go.
 _ASSIGNMENTS = bytes(61 if c == 58 else ord(chr(c).lower()) if c < 128 else c for c in range(256))
 BETWEEN = b"\\\"' \t\n\r\f\v"
-# The same blanks as JSON writes them.
-_ESCAPED_BLANKS = (b"\\t", b"\\n", b"\\r")
 
 
 def may_assign(raw: bytes) -> bool:
     """Return whether a name of a secret stands before a `=` or `:`."""
-    if _assigns(raw):
-        return True
-    plain = raw
-    if b"\\" in raw:
-        for one in _ESCAPED_BLANKS:
-            plain = plain.replace(one, b" ")
-    # Looked at in both forms: the `t` in `C:\token` may belong to the name.
-    return plain is not raw and plain != raw and _assigns(plain)
+    # In both forms, because the `t` in `C:\token` may belong to the name.
+    return _assigns(raw) or (has_escaped_blanks(raw) and _assigns(without_escaped_blanks(raw)))
+
+
+def has_escaped_blanks(raw: bytes) -> bool:
+    return b"\\t" in raw or b"\\n" in raw or b"\\r" in raw
+
+
+def without_escaped_blanks(raw: bytes) -> bytes:
+    """Return `raw` with the blanks that JSON escapes as blanks."""
+    return raw.replace(b"\\t", b" ").replace(b"\\n", b" ").replace(b"\\r", b" ")
 
 
 def _assigns(raw: bytes) -> bool:

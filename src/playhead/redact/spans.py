@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from playhead.host import native_core
 from playhead.redact import clues, shapes
-from playhead.redact.assignments import BETWEEN, assigned, assigned_at, may_assign
+from playhead.redact.assignments import (
+    BETWEEN,
+    assigned,
+    assigned_at,
+    has_escaped_blanks,
+    may_assign,
+    without_escaped_blanks,
+)
 from playhead.redact.encoded_texts import FIRST_OF_TEXT, encoded_text, escaped_text
 from playhead.redact.multipart import secret_fields
 from playhead.redact.span_places import Span, apart, islands, literally, with_escapes
@@ -97,8 +104,10 @@ def suspicious(
     if is_marked and next(_marked(raw, at), None) is not None:
         return True
     # The quick look is one only where it is short: of so few letters, little can be skipped.
-    if len(raw) < _SHORT and b"\\" not in raw:
+    if len(raw) < _SHORT:
         classes = raw.translate(_LAST_THREE, BETWEEN)
+        if b"\\" in raw and has_escaped_blanks(raw):
+            classes += without_escaped_blanks(raw).translate(_LAST_THREE, BETWEEN)
         for one in _ENDINGS:  # a loop: `any` of a generator makes a Python call for each of them
             if one in classes:
                 break
