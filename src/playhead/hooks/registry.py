@@ -47,6 +47,7 @@ ROWS: tuple[Row, ...] = (
     Row("anyio._backends._asyncio", "order.task_sets:hook_anyio", "clock"),
     Row("trio", "order.trio_batches", "clock"),
     Row("trio", "order.trio_deadlines", "clock"),
+    Row("trio", "order.trio_callbacks", "clock"),
     Row("asyncio.taskgroups", "order.task_sets:hook_groups", "clock"),
     Row("sys", "order.outputs", "clock"),
     Row("os", "order.outputs:hook_os", "clock"),

@@ -85,6 +85,12 @@ class Lane:
         """
         return f"{self.name}/w{self.count('worker')}" if counts_workers else self.process()
 
+    def job(self) -> Lane:
+        """Return a lane in which a worker thread of trio reports the end of its job. Such jobs have their own count:
+        tapes of older versions have no lanes for them.
+        """
+        return Lane(f"{self.name}/t{self.count('job')}", self.scope)
+
     def restart(self) -> None:
         """Count from 1 again: another run begins here."""
         self._reached = (0, 0)

@@ -207,7 +207,7 @@ def _is_numbered(lane: str) -> bool:
     if first != "main" or not lane.isascii():
         return False
     for part in parts:
-        number = part[1:] if part[:1] in ("~", "p", "w") else part
+        number = part[1:] if part[:1] in ("~", "p", "t", "w") else part
         if not number.isdecimal() or len(number) > 9:
             return False
     return True

@@ -250,11 +250,16 @@ class LoopState:
         ended, or has finished a job.
         """
         loop, turn, at = self._anchor
+        first = self.first()
+        if not self._segment and first is not None:
+            self._segment = first.segment
         callbacks = self._head.table.callbacks(self._segment, loop)
         while self._awaited < len(callbacks):
             place = callbacks[self._awaited]
             if place.turn > turn + self.turn - at:
                 return
+            if first is not None and first.turn and first.turn < place.turn:
+                return  # the turn of that place comes before
             self._awaited += 1
             # The gate is set before the check: the other thread opens it if it comes in between.
             gate = self._gate = self._head.gate_before(place)

@@ -11,14 +11,15 @@ import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from playhead import clock
 from playhead.hooks.guest import Patches, need
+from playhead.hooks.order.trio_callbacks import TrioRun, runs
 from playhead.hooks.order.trio_deadlines import begin_run
 from playhead.hooks.replacements import Builtin, graft
 from playhead.recording import order_slot
 from playhead.recording.where import is_program
+from playhead.replay.loop_points import LoopState
 from playhead.replay.time import virtual_time
 
 _poll = select.poll
@@ -188,6 +189,8 @@ def hook_trio(module: ModuleType, patches: Patches) -> None:
                 # trio's longest wait stands for one without a deadline.
                 limit = timeout if timeout < _TRIO_WAITS_S else None
                 time.wait(limit, attempt, lambda: _trio_is_stuck(self), loop=loop)
+                if loop is not None and not loop.is_due and _is_only_woken(self, found):
+                    loop.turn -= 1  # another thread has come to its place: no task runs in this pass
             if loop is not None:
                 if loop.run_reads():
                     found += original(self, 0)
@@ -196,8 +199,10 @@ def hook_trio(module: ModuleType, patches: Patches) -> None:
 
         return waited
 
+    need(manager, "process_events", "force_wakeup", "_force_wakeup_fd")
+    poll = manager.get_events
     patches.replace(core, "perf_counter", perf_counter)
-    order_slot.watch_loop(_TrioStates(module).here)
+    order_slot.watch_loop(lambda: _trio_state(module, core, poll))
     if hasattr(select, "epoll"):
         patches.replace(manager, "get_events", get_events)
 
@@ -218,30 +223,36 @@ def _trio_is_stuck(manager: Any) -> bool:
         return False  # it is being changed or closed, so its thread is not waiting
 
 
+def _is_only_woken(manager: Any, found: list[Any]) -> bool:
+    return bool(found) and all(fd == manager._force_wakeup_fd for fd, _ in found)
+
+
 def _selector_events(flags: int) -> int:
     """Return flags of epoll as those of `selectors`, which `_is_ready` takes."""
     return (1 if flags & select.EPOLLIN else 0) | (2 if flags & select.EPOLLOUT else 0)
 
 
-class _TrioStates:
-    """Holds, for each trio run, the points that its tasks wait for."""
+def _trio_state(module: ModuleType, core: ModuleType, poll: Callable[..., Any]) -> LoopState | None:
+    """Return the points that the tasks of the trio run in this thread wait for; None without such a run."""
+    try:
+        token = module.lowlevel.current_trio_token()
+    except RuntimeError:
+        return None
+    run = runs.get(token)
+    if run is None:
+        manager = core.GLOBAL_RUN_CONTEXT.runner.io_manager
+        # Not by a callback: it would make the task ready that runs callbacks, behind the tasks of this turn.
+        wake = manager.force_wakeup
+        state = order_slot.make_state(wake, lambda: _TrioFuture(module))
 
-    def __init__(self, module: ModuleType) -> None:
-        self._module = module
-        self._states: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        def poll_all() -> None:
+            # trio asks for no more events than there are tasks that wait, and `wake` is one more.
+            while events := poll(manager, 0):
+                manager.process_events(events)
 
-    def here(self) -> Any:
-        try:
-            token = self._module.lowlevel.current_trio_token()
-        except RuntimeError:
-            return None  # no trio in this thread
-        state = self._states.get(token)
-        if state is None:
-            state = order_slot.make_state(
-                lambda: token.run_sync_soon(int), lambda: _TrioFuture(self._module)
-            )
-            self._states[token] = state
-        return state
+        run = TrioRun(state, wake, poll_all)
+        runs[token] = run
+    return run.state
 
 
 class _TrioFuture:

@@ -1,0 +1,77 @@
+"""Threads of trio: jobs that end at about the same time, jobs that call back, jobs that are abandoned."""
+
+import sys
+import threading
+import time
+
+import httpx
+import trio
+
+URL = sys.argv[1]
+lock = threading.Lock()
+total = 0
+
+
+def work(n):
+    global total
+    time.sleep(n * 7 % 11 / 1000)
+    with lock:
+        total += n
+        seen = total
+    return n, seen
+
+
+def ask(n):
+    trio.from_thread.run_sync(print, "asks", n)
+    answer = httpx.get(f"{URL}/wait?n={n}&ms={n * 5 % 13}").json()["n"]
+    trio.from_thread.run(tell, n)
+    return answer
+
+
+async def tell(n):
+    await trio.sleep(0.001)
+    print("told", n)
+
+
+async def job(n):
+    print("worked", *await trio.to_thread.run_sync(work, n))
+    print("asked", n, await trio.to_thread.run_sync(ask, n))
+    with trio.move_on_after(0.003 * (n % 3 + 1)) as scope:
+        await trio.to_thread.run_sync(time.sleep, 0.006, abandon_on_cancel=True)
+    print("left" if scope.cancelled_caught else "slept", n)
+    print("again", *await trio.to_thread.run_sync(work, n))
+
+
+async def ticker():
+    for n in range(12):
+        await trio.sleep(0.004)
+        print("tick", n)
+
+
+async def main():
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ticker)
+        for n in range(8):
+            nursery.start_soon(job, n)
+    token = trio.lowlevel.current_trio_token()
+    done = trio.Event()
+    left = 4
+
+    def end(n):
+        nonlocal left
+        print("from outside", n)
+        left -= 1
+        if not left:
+            done.set()
+
+    def outside(n):
+        time.sleep(n * 3 % 4 / 1000)
+        trio.from_thread.run_sync(end, n, trio_token=token)
+
+    for n in range(4):
+        threading.Thread(target=outside, args=(n,)).start()
+    await done.wait()
+    print("total", total)
+
+
+trio.run(main)
