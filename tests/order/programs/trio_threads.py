@@ -1,4 +1,4 @@
-"""Threads of trio: jobs that end at about the same time, jobs that call back, jobs that are abandoned."""
+"""Threads of trio: jobs that end at about the same time, jobs that call back, and threads that trio did not start."""
 
 import sys
 import threading
@@ -36,9 +36,6 @@ async def tell(n):
 async def job(n):
     print("worked", *await trio.to_thread.run_sync(work, n))
     print("asked", n, await trio.to_thread.run_sync(ask, n))
-    with trio.move_on_after(0.003 * (n % 3 + 1)) as scope:
-        await trio.to_thread.run_sync(time.sleep, 0.006, abandon_on_cancel=True)
-    print("left" if scope.cancelled_caught else "slept", n)
     print("again", *await trio.to_thread.run_sync(work, n))
 
 

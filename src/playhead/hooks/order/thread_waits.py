@@ -40,7 +40,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(module.Event, "wait", _wait_for_event)
     patches.replace(module.Barrier, "wait", _wait)
     patches.replace(module.Condition, "wait", _wait_for_condition)
-    patches.replace(module.Condition, "wait_for", _wait)
+    patches.replace(module.Condition, "wait_for", _wait_for_predicate)
 
 
 def _is_program(frame: FrameType) -> bool:
@@ -93,15 +93,43 @@ def _wait_for_condition(original: Callable[..., bool]) -> Callable[..., bool]:
             is_notified = original(self, timeout)
             has_lock = True
         finally:
-            if not has_lock or order_slot.is_due(points.WOKEN) or locks.is_ordered(self._lock):
-                order_slot.wait_for(points.WOKEN)
-            else:
-                _wait_without_lock(self)
+            _come_to_place(self, has_lock=has_lock)
             order_slot.acted()
             order_slot.happened(points.WOKEN)
         return is_notified
 
     return wait
+
+
+def _wait_for_predicate(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wait_for(self: Any, predicate: Any, timeout: float | None = None) -> Any:
+        if not _is_program(sys._getframe(1)) or not order_slot.is_kept():
+            return original(self, predicate, timeout)
+        result, has_lock, had_lock = None, False, True
+        try:
+            result = original(self, predicate, timeout)
+            has_lock = True
+        finally:
+            had_lock = _come_to_place(self, has_lock=has_lock)
+            order_slot.acted()
+            order_slot.happened(points.WOKEN)
+        if result and not had_lock:
+            # Another thread may have had the lock meanwhile. In the recorded run the predicate was true here.
+            result = original(self, predicate, timeout)
+        return result
+
+    return wait_for
+
+
+def _come_to_place(condition: Any, *, has_lock: bool) -> bool:
+    """Wait for the place at which this thread woke. Return False if it has released the lock of the condition
+    meanwhile.
+    """
+    if not has_lock or order_slot.is_due(points.WOKEN) or locks.is_ordered(condition._lock):
+        order_slot.wait_for(points.WOKEN)
+        return True
+    _wait_without_lock(condition)
+    return False
 
 
 def _wait_without_lock(condition: Any) -> None:
