@@ -13,7 +13,7 @@ import queue
 import sys
 
 from playhead.hooks.guest import Patches, need
-from playhead.recording import order_slot, points
+from playhead.recording import lanes, order_slot, points
 from playhead.recording.where import OWNERS, PROGRAM
 
 TYPE_CHECKING = False
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _QUEUE = queue.Queue.get.__code__.co_filename
+# `QueueHandler` and `QueueListener` hand the program's log lines from thread to thread.
+_LOGGING = ("logging/handlers.py", "logging\\handlers.py")
 # A thread that never comes back from a put must not block the others: recording fails open.
 _LONGEST_PUT_S = 1.0
 _putting = _thread.allocate_lock()
@@ -127,6 +129,8 @@ def _is_internal(frame: FrameType) -> bool:
     """
     if frame.f_code.co_filename == _QUEUE:  # `get_nowait` and `put_nowait`
         frame = frame.f_back or frame
+    if frame.f_code.co_filename.endswith(_LOGGING):
+        return lanes.is_carried()  # a replay does not carry requests, so it lacks what is logged meanwhile
     return OWNERS[frame.f_code.co_filename] != PROGRAM
 
 
