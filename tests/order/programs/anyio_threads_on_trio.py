@@ -5,6 +5,7 @@ import time
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import anyio.to_thread
 import httpx
 
@@ -20,7 +21,7 @@ def tool(n):
 
 
 async def show(n):
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     print("show", n)
 
 

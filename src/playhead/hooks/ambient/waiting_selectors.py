@@ -190,7 +190,9 @@ def hook_trio(module: ModuleType, patches: Patches) -> None:
                 limit = timeout if timeout < _TRIO_WAITS_S else None
                 time.wait(limit, attempt, lambda: _trio_is_stuck(self), loop=loop)
                 if loop is not None and not loop.is_due and _is_only_woken(self, found):
-                    loop.turn -= 1  # another thread has come to its place: no task runs in this pass
+                    loop.turn -= (
+                        1  # another thread has come to its place: no task runs in this pass
+                    )
             if loop is not None:
                 if loop.run_reads():
                     found += original(self, 0)

@@ -130,7 +130,9 @@ def _is_internal(frame: FrameType) -> bool:
     if frame.f_code.co_filename == _QUEUE:  # `get_nowait` and `put_nowait`
         frame = frame.f_back or frame
     if frame.f_code.co_filename.endswith(_LOGGING):
-        return lanes.is_carried()  # a replay does not carry requests, so it lacks what is logged meanwhile
+        return (
+            lanes.is_carried()
+        )  # a replay does not carry requests, so it lacks what is logged meanwhile
     return OWNERS[frame.f_code.co_filename] != PROGRAM
 
 
