@@ -9,15 +9,14 @@ import trio
 
 URL = sys.argv[1]
 lock = threading.Lock()
-total = 0
+totals = [0]
 
 
 def work(n):
-    global total
     time.sleep(n * 7 % 11 / 1000)
     with lock:
-        total += n
-        seen = total
+        totals.append(totals[-1] + n)
+        seen = totals[-1]
     return n, seen
 
 
@@ -68,7 +67,7 @@ async def main():
     for n in range(4):
         threading.Thread(target=outside, args=(n,)).start()
     await done.wait()
-    print("total", total)
+    print("total", totals[-1])
 
 
 trio.run(main)
