@@ -293,7 +293,7 @@ WORDS_BEFORE: dict[bytes, str] = {
     b"X-Amz-Signature=": "signature",
     b"X-Amz-Security-Token=": "signature",
 }
-LONGEST_WORD_BEFORE = max(map(len, WORDS_BEFORE))
+ANY_WORD_BEFORE = tuple(WORDS_BEFORE)
 # Addresses whose last part is a secret.
 WEBHOOKS = (b"hooks.slack.com/", b"/api/webhooks/", b"webhook.office.com/")
 

@@ -318,11 +318,9 @@ def _in_run(raw: bytes, at: int, end: int, may_start: shapes.Seeker) -> Iterator
         start_before = shapes.start_before_run().search(raw, low, at)
         if start_before and (hit := shapes.exact().match(raw, start_before.start())):
             yield _exact(hit)
-    elif before in (b" ", b"+", b"0", b"="):
-        low = max(0, at - shapes.LONGEST_WORD_BEFORE)
-        context = raw[low:at]
+    elif raw.endswith(shapes.ANY_WORD_BEFORE, 0, at):
         for word, kind in shapes.WORDS_BEFORE.items():
-            if context.endswith(word) and (hit := shapes.after_word().match(raw, at)):
+            if raw.endswith(word, 0, at) and (hit := shapes.after_word().match(raw, at)):
                 if shapes.digit_or_capital().search(hit.group()):
                     yield (*hit.span(), kind)
                 return

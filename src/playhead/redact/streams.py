@@ -51,7 +51,6 @@ _OPEN_MARKED = (
     rb"(?:(?<=\"auth\":\")|(?<=\"auth\": \"))[A-Za-z0-9+/=]{4,2048}",
 )
 _LONGEST_MARKED = 2200
-_WORDS_BEFORE = tuple(shapes.WORDS_BEFORE)
 
 
 @shapes.cache
@@ -200,7 +199,7 @@ def _open_run(tail: bytes) -> list[int]:
     if (begun := open_text(tail)) is not None:
         places.append(begun)
     # No generators here and below: each of their steps is a Python call, and every piece of every stream comes here.
-    if tail.endswith(_WORDS_BEFORE, 0, start):
+    if tail.endswith(shapes.ANY_WORD_BEFORE, 0, start):
         places.append(start)
     for host in shapes.WEBHOOKS:
         if tail.find(host, start) >= 0:
