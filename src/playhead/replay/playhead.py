@@ -121,7 +121,7 @@ class Playhead:
             return None
         made = ReplayedPrints(recorder, self.table.prints)
         made.join()
-        self.time.strangers.prints = made
+        self.time.waits.strangers.prints = made
         return made
 
     async def arrive_async(self, moment: Any) -> bool:
@@ -312,7 +312,7 @@ class Playhead:
         until = clock.mono_ns() + _LONGEST_ACT_NS
         while (
             self._acting == acting
-            and not self.time.is_waiting(acting)
+            and not self.time.waits.is_waiting(acting)
             and acting in clock.frames()
             and clock.mono_ns() < until
         ):

@@ -231,7 +231,7 @@ class SignalPoints:
         if gate is not None:
             gate.open()
         # The main thread does not wait while it handles the signal.
-        wait = self._head.time.leave()
+        wait = self._head.time.waits.leave()
         is_numbered = self._taken is not None
         self.give_back(self._taken)
         while (following := self.ahead()) is not None and self._is_before_handler(following):
@@ -243,7 +243,7 @@ class SignalPoints:
 
         def handle(signalnum: int, frame: Any) -> Any:
             handler(signalnum, frame)
-            self._head.time.return_to(wait)
+            self._head.time.waits.return_to(wait)
             if is_numbered and wait.gate is not None:
                 wait.gate.open()  # `order_slot.wait_for` takes the point again
 
@@ -325,7 +325,7 @@ class SignalPoints:
             clock.sleep(_LOOK_HOLDING_S if self.holds else _LOOK_S)
             if order_slot.active() is not self._head or sys.is_finalizing():
                 return
-            is_here = self._head.is_next(place) and not self._head.time.is_waiting(main)
+            is_here = self._head.is_next(place) and not self._head.time.waits.is_waiting(main)
             is_busy = self._sent is not None or self.has_steps_left(place)
             if not is_here or is_busy or self.is_held(place):
                 at = None

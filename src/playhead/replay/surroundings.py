@@ -91,7 +91,7 @@ def enter(
     if isinstance(source, TapedSource):
         if isinstance(mode, ReplayMode):
             _know_the_end(mode, source)
-        source.time.strangers.is_stand_in = is_stand_in
+        source.time.waits.strangers.is_stand_in = is_stand_in
         if isinstance(mode, ReplayMode) and mode.table:
             source.time.order = Playhead(mode.table, source.time)
             order_slot.begin(source.time.order)

@@ -80,7 +80,7 @@ class Deliveries:
 def _expect(has_come: Callable[[], bool]) -> None:
     head = order_slot.active()
     if head is not None:
-        head.time.strangers.expect(has_come)
+        head.time.waits.strangers.expect(has_come)
 
 
 def _unread(fd: int) -> int:

@@ -19,13 +19,10 @@ from typing import TYPE_CHECKING
 from playhead import clock
 from playhead.host import interrupts
 from playhead.recording import lanes, pacing
-from playhead.replay.time import outside_activity
-from playhead.replay.time.outside_activity import OutsideActivity
+from playhead.replay.time.wait_table import WaitTable
 from playhead.replay.time.waits import RawGuard, Released, ThreadWait
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from playhead.recording.lanes import Lane
     from playhead.replay.playhead import Gate, Playhead
     from playhead.replay.points_table import Place
@@ -92,18 +89,13 @@ class VirtualTime:
         # Called when no thread can continue for `stall_s` seconds.
         self.on_stall: Callable[[float], None] | None = None
         self.stall_s = 5.0
-        self._still = (0, 0)
-        self.strangers = OutsideActivity()
         # Keeps the order of the tape; None: completions come in the order of their times.
         self.order: Playhead | None = None
         self._now = began_ns
         self._furthest = max(began_ns, end_ns or 0) + _FURTHEST_NS
         self._moved = began_ns
         self._looked = clock.mono_ns()
-        self._waits: dict[int, ThreadWait] = {}
-        # Counts the waits that begin and end. A check of all threads takes a while; a changed count means that the
-        # check is stale.
-        self._changes = 0
+        self.waits = WaitTable()
         self._guard = RawGuard()
         _alive.add(self)
 
@@ -190,36 +182,20 @@ class VirtualTime:
                 self._now = ns
                 self._looked = clock.mono_ns()
 
-    def is_waiting(self, thread: int) -> bool:
-        """Return whether this thread is in a known wait and has not been released."""
-        wait = self._waits.get(thread)
-        return wait is not None and (wait.gate is None or not wait.gate.is_open)
-
-    def leave(self) -> ThreadWait | None:
-        """End the wait of this thread, because it handles a signal. Return the wait, for `return_to`."""
-        me = _thread.get_ident()
-        wait = self._waits.get(me)
-        self._enter(me, None)
-        return wait
-
-    def return_to(self, wait: ThreadWait) -> None:
-        """Resume the wait of this thread after it has handled the signal."""
-        self._enter(_thread.get_ident(), wait)
-
     def wait_at(self, gate: Gate) -> None:
         """Wait until the replay has come to the place of this gate."""
         me = _thread.get_ident()
-        if self.is_real or me in self._waits:
+        if self.is_real or me in self.waits.now:
             return
         wait, handled = ThreadWait(None, gate.is_stuck, gate), sys.exc_info()[1]
-        self._enter(me, wait)
+        self.waits.enter(me, wait)
         try:
             self._poll(wait, gate.attempt, clock.mono_ns() + _LONGEST_STAND_NS)
         except BaseException as error:
             interrupts.strip_if_interrupt(error, handled)
             raise error  # noqa: TRY201  3.10 would restore the stripped frames
         finally:
-            self._enter(me, None)
+            self.waits.enter(me, None)
 
     def wait(
         self,
@@ -235,13 +211,13 @@ class VirtualTime:
         """
         me = _thread.get_ident()
         # A wait inside an `attempt` of this thread is a part of that attempt, and must be real.
-        if self.is_real or me in self._waits:
+        if self.is_real or me in self.waits.now:
             return attempt(timeout)
         wait = ThreadWait(
             None if timeout is None else self._deadline(timeout), is_stuck, None, loop
         )
         handled = sys.exc_info()[1]
-        self._enter(me, wait)
+        self.waits.enter(me, wait)
         try:
             if timeout is None and wait.first() is None:
                 return self._block(wait, attempt)
@@ -252,7 +228,7 @@ class VirtualTime:
             interrupts.strip_if_interrupt(error, handled)
             raise error  # noqa: TRY201  3.10 would restore the stripped frames
         finally:
-            self._enter(me, None)
+            self.waits.enter(me, None)
 
     def _block(self, wait: ThreadWait, attempt: Callable[[float | None], bool]) -> bool:
         """Wait without a timeout, but stop the replay if nothing can end the wait."""
@@ -266,30 +242,9 @@ class VirtualTime:
             # Since then another thread may have made a task wait at a place; or Ctrl-C is the only event left.
             if wait.first() is not None or (self.order and self.order.table.awaits_signal):
                 self._jump()
-            self._look_for_stall()
+            if self.waits.is_stalled(self.stall_s, self._has_come):
+                self.on_stall(self.stall_s)
         return True
-
-    def _look_for_stall(self) -> None:
-        """Call `on_stall` if every thread has been in a known wait without a deadline for a while."""
-        changes, since = self._still
-        now = clock.mono_ns()
-        waits = self._waits.copy()
-        is_stuck = (
-            changes == self._changes
-            and not any(
-                one.deadline is not None or one.first() is not None for one in waits.values()
-            )
-            and all(
-                ident in waits or outside_activity.is_ours(frame)
-                for ident, frame in _current_frames().items()
-            )
-            and not outside_activity.is_fork_server()
-            and self._all_wait()
-        )
-        if not is_stuck:
-            self._still = (self._changes, now)
-        elif self.on_stall is not None and now - since >= self.stall_s * 1e9:
-            self.on_stall(self.stall_s)
 
     def _skip(self, ns: int | None) -> bool:
         """Advance the clock at once if there is no other thread and no child. `wait` would do the same, more slowly;
@@ -297,10 +252,10 @@ class VirtualTime:
         """
         if (
             ns is None
-            or self._waits
+            or self.waits.now
             or len(_current_frames()) != 1
             or threading._limbo  # type: ignore[attr-defined]  # noqa: SLF001  see `is_one_starting`
-            or not self.strangers.are_none()
+            or not self.waits.strangers.are_none()
         ):
             return False
         until = self._now + ns
@@ -313,23 +268,12 @@ class VirtualTime:
 
     def start_anew(self) -> None:
         """Forget the other threads: a forked child does not have them."""
-        mine = self._waits.get(_thread.get_ident())
         self._guard = RawGuard()
-        self._waits = {} if mine is None else {_thread.get_ident(): mine}
-        prints = self.strangers.prints
-        self.strangers = OutsideActivity(self.strangers.is_stand_in)
-        self.strangers.prints = prints
+        self.waits.start_anew()
 
     def _deadline(self, timeout: float) -> int:
         # The clock stands still while the program computes. A lane that has made a call since then is ahead of it.
         return max(self.now_ns(), lanes.current.get().reached_ns) + math.ceil(timeout * 1e9)
-
-    def _enter(self, me: int, wait: ThreadWait | None) -> None:
-        self._changes += 1
-        if wait is None:
-            self._waits.pop(me, None)
-        else:
-            self._waits[me] = wait
 
     def _poll(
         self, wait: ThreadWait, attempt: Callable[[float | None], bool], patience_ns: int
@@ -346,7 +290,7 @@ class VirtualTime:
                 return True
             # Not before the first nap: reading the CPU time costs as much as a jump, and most waits end there.
             if used:
-                self.strangers.count_look(used)
+                self.waits.strangers.count_look(used)
             nap, used = min(nap * 2, _LONGEST_NAP), clock.thread_cpu_ns()
             if self.order is not None and self.order.signals.holds:
                 nap = _HOLDING_NAP
@@ -356,14 +300,14 @@ class VirtualTime:
 
     def _jump(self) -> bool:
         """Set the time to the nearest deadline, if no thread and no child can do anything before it."""
-        changes = self._changes
-        if self.is_real or not self._all_wait():
+        changes = self.waits.changes
+        if self.is_real or not self.waits.all_wait(self._has_come):
             return False
         if self.order is not None and self.order.signals.is_in_flight:
             return False
-        waits = list(self._waits.values())
+        waits = list(self.waits.now.values())
         deadlines = [one.deadline for one in waits if one.deadline is not None]
-        if changes != self._changes:
+        if changes != self.waits.changes:
             return False
         if self.order is not None and self._release(waits, min(deadlines, default=None), changes):
             return True
@@ -379,7 +323,7 @@ class VirtualTime:
         if nearest > self._furthest:
             return False
         with self._guard:
-            if changes == self._changes:
+            if changes == self.waits.changes:
                 self._now = max(self._now, nearest + _BEYOND_NS)
                 self._looked = clock.mono_ns()
         return True
@@ -395,9 +339,9 @@ class VirtualTime:
                 if self.order.signals.is_held(due):
                     return False
                 with self._guard:
-                    if changes != self._changes:
+                    if changes != self.waits.changes:
                         return False
-                    self._changes += 1
+                    self.waits.changes += 1
                     self.order.signals.deliver(due)
                 self.order.report_skip()
                 return True
@@ -412,9 +356,9 @@ class VirtualTime:
             return False
         with self._guard:
             # Another thread may have released it since the check.
-            if changes != self._changes or wait.first() is not place:
+            if changes != self.waits.changes or wait.first() is not place:
                 return False
-            self._changes += 1
+            self.waits.changes += 1
             # A thread that waits for a lock only guesses that its next point is under the lock. If that guess blocks
             # every thread, the thread gets its lock, and no point is skipped because of the guess.
             if wait.gate is None or not wait.gate.is_before:
@@ -428,39 +372,6 @@ class VirtualTime:
             wait.release(place)
         self.order.report_skip()
         return True
-
-    def _all_wait(self) -> bool:
-        """Return whether every thread and child waits.
-
-        Checks for running threads first and for woken threads afterwards: a thread that has just run may have woken
-        another one before it began to wait.
-        """
-        if outside_activity.is_one_starting():
-            return False
-        frames = clock.frames()
-        try:
-            waits = self._waits.copy()
-            if not self._strangers_are_idle(frames, waits):
-                return False
-        finally:
-            # One of them is below this function, and would be in a cycle with its variable. Then the variables of all
-            # threads live until the garbage collector comes: files stay open, and CPython before 3.12.7 crashes when it
-            # collects a memoryview of `multiprocessing.Queue` in a cycle (CPython issue 77894).
-            frames.clear()
-        if not self.strangers.children_are_idle() or not self.strangers.has_all():
-            return False
-        return all(
-            one.is_stuck() and not one.is_released() and not self._has_come(one)
-            for one in waits.values()
-        )
-
-    def _strangers_are_idle(
-        self, frames: dict[int, FrameType], waits: dict[int, ThreadWait]
-    ) -> bool:
-        for ident, frame in frames.items():
-            if ident not in waits and not self.strangers.is_idle(ident, frame):
-                return False
-        return self.strangers.threads_are_settled(frames)
 
 
 def _place_of(ns: int) -> Place | None:
