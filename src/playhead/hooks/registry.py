@@ -85,6 +85,7 @@ ROWS: tuple[Row, ...] = (
     Row("signal", "input.signals", "input"),
     Row("asyncio.base_events", "input.asyncio_stdin", "input"),
     Row("asyncio.base_events", "input.asyncio_servers", "input"),
+    Row("asyncio.unix_events", "input.asyncio_servers:hook_unix", "input"),
     Row("socketserver", "input.threaded_servers", "input"),
     Row("socket", "input.threaded_servers:hook_accept", "input"),
     Row("socket", "input.shared_listeners", "input"),

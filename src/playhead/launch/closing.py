@@ -69,6 +69,8 @@ class Survey:
     errors: dict[str, Any] = field(default_factory=dict)
     # Servers of the program whose requests were not recorded.
     unserved: set[str] = field(default_factory=set)
+    # Conversations that a replay cannot have again.
+    unanswerable: set[str] = field(default_factory=set)
     # Whether any model was called.
     asked: bool = False
     # Ports that recorded calls went to.
@@ -97,6 +99,8 @@ class Survey:
                 self.errors[event.segment] = data["error"]
         elif event.kind == events.HOLE and isinstance(data.get("server"), str):
             self.unserved.add(data["server"])
+        elif event.kind == events.HOLE and isinstance(data.get("unanswerable"), str):
+            self.unanswerable.add(data["unanswerable"])
         elif event.kind == events.CALL and data.get("boundary") == "llm":
             self.asked = True
         elif event.kind == events.CALL and data.get("boundary") == "process":
@@ -211,6 +215,8 @@ def _tell_connections(run: Run, seen: Survey, attended: Attended) -> None:
             facts["partial"] = connections.words(missing)
     if seen.unserved and not is_replay:
         facts.setdefault("partial", connections.unserved_words(seen.unserved))
+    if seen.unanswerable and not is_replay:
+        facts.setdefault("partial", connections.unanswerable_words(seen.unanswerable))
     extra = {name: value for name, value in facts.items() if value}
     run.manifest = dataclasses.replace(run.manifest, extra={**run.manifest.extra, **extra})
 

@@ -22,6 +22,9 @@ _NOTEBOOK_ADVICE = (
     "Convert the notebook to a script, and record that: `jupyter nbconvert --to script NOTEBOOK`."
 )
 _SERVER_ADVICE = "Record the application with uvicorn, hypercorn or gunicorn instead."
+_SSH_ADVICE = (
+    "Use the program `ssh`, or make the connection inside of a tool: both are answered as a whole."
+)
 _REQUESTS = "partial: requests to "
 
 
@@ -115,10 +118,17 @@ def unserved_words(servers: Collection[str]) -> str:
     return f"{_REQUESTS}{' and '.join(sorted(servers))} were not recorded"
 
 
+def unanswerable_words(conversations: Collection[str]) -> str:
+    """Return the same sentence for recorded conversations that a replay cannot have again."""
+    return f"partial: {' and '.join(sorted(conversations))} is encrypted by the program itself"
+
+
 def advice_for(partial: str) -> str:
     """Return what the user can do to get a run that can be replayed. `partial`: why this one cannot."""
     if partial.startswith(f"{_REQUESTS}the notebook kernel"):
         return _NOTEBOOK_ADVICE
+    if partial.startswith("partial: SSH "):
+        return _SSH_ADVICE
     return _SERVER_ADVICE if partial.startswith(_REQUESTS) else _ADVICE
 
 

@@ -244,6 +244,12 @@ class Deck:
             hole = {"boundary": "input", "what": what, "why": why, "server": server}
             self.recorder.append(NewEvent(events.HOLE, hole))
 
+    def unanswerable(self, what: str, why: str) -> None:
+        """Report that the tape has a conversation which a replay cannot have again. The run is then `partial`."""
+        if self.mode is None:
+            hole = {"boundary": "stream", "what": what, "why": why, "unanswerable": what}
+            self.recorder.append(NewEvent(events.HOLE, hole))
+
     def part(self, call: Call, kind: str, detail: str, advice: str | None = None) -> None:
         """Report a divergence within a call that is being served: the program uses the answer in another way than the
         recorded program did.

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -173,12 +174,12 @@ def play(folder, *words):
     )
 
 
-def recorded(folder, program, *options):
+def recorded(folder, program, *options, words=()):
     """Start the recording of a server that ends by itself."""
     (folder / "server.py").write_text(program)
     argv = [sys.executable, "-m", "playhead", "record", "--store", str(folder / "store")]
     return subprocess.Popen(
-        [*argv, *options, "--", sys.executable, "server.py"],
+        [*argv, *options, "--", sys.executable, "server.py", *words],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -392,6 +393,68 @@ def test_a_server_that_answers_until_its_client_ends_is_replayed(tmp_path):
     assert printed.count("the client sends no more") == 3
     replayed = play(tmp_path, "replay")
     assert (replayed.returncode, replayed.stdout) == (0, printed), replayed.stderr
+
+
+ENCRYPTED = """
+import asyncio, sys
+
+async def main():
+    left = asyncio.Event()
+
+    async def answer(reader, writer):
+        line = await reader.readline()
+        is_tls = writer.get_extra_info("sslcontext") is not None
+        writer.write(line.upper() + b"encrypted\\n" * is_tls)
+        writer.close()
+        left.set()
+
+    if sys.argv[1] == "tls":
+        import ssl
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*sys.argv[2:])
+        server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+        print("Running on", server.sockets[0].getsockname()[1], flush=True)
+    else:
+        await asyncio.start_unix_server(answer, sys.argv[2])
+        print("Running on", sys.argv[2], flush=True)
+    await left.wait()
+
+asyncio.run(main())
+"""
+
+
+def test_requests_to_a_server_with_tls_are_sent_again_above_the_encryption(tmp_path, certificate):
+    with recorded(tmp_path, ENCRYPTED, words=("tls", *certificate)) as running:
+        first = running.stdout.readline()
+        context = ssl._create_unverified_context()
+        address = ("127.0.0.1", int(first.split()[-1]))
+        with (
+            socket.create_connection(address, timeout=30) as made,
+            context.wrap_socket(made) as tls,
+        ):
+            tls.sendall(b"one\n")
+            assert tls.makefile("rb").read() == b"ONE\nencrypted\n"
+        running.stdout.read()
+    replayed = play(tmp_path, "replay")
+    assert (replayed.returncode, replayed.stdout) == (0, first), replayed.stderr
+    (tmp_path / "server.py").write_text(ENCRYPTED.replace("upper", "lower"))
+    changed = play(tmp_path, "replay")
+    assert changed.returncode == 3
+    assert "b'ONE" in changed.stderr
+
+
+def test_requests_from_outside_to_a_unix_socket_make_a_run_partial(tmp_path):
+    path = str(tmp_path / "s")
+    with recorded(tmp_path, ENCRYPTED, words=("unix", path)) as running:
+        running.stdout.readline()
+        with socket.socket(socket.AF_UNIX) as made:
+            made.connect(path)
+            made.sendall(b"one\n")
+            assert made.makefile("rb").read() == b"ONE\n"
+        running.stdout.read()
+    refused = play(tmp_path, "replay")
+    assert refused.returncode == 4
+    assert "requests to a Unix socket were not recorded" in " ".join(refused.stderr.split())
 
 
 ONE_THREAD = """

@@ -56,27 +56,6 @@ def unix_lines(tmp_path):
 
 
 @pytest.fixture
-def certificate(tmp_path):
-    if shutil.which("openssl") is None:
-        pytest.skip("There is no openssl here.")
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    words = [
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    ]
-    made = ["openssl", *words, "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(made, check=True, capture_output=True)
-    return str(cert), str(key)
-
-
-@pytest.fixture
 def play(tmp_path):
     """Record a program, stop its servers, replay it; the two results."""
     folder = tmp_path / "work"
@@ -506,6 +485,14 @@ def test_a_changed_word_in_a_conversation_is_found(play, lines):
     first = again.stderr.partition("1. ")[2].partition("2. ")[0]
     assert "sends b'due" in " ".join(first.split())
     assert "its tape has b'two" in " ".join(first.split())
+
+
+def test_a_program_that_encrypts_by_itself_is_partial(play, lines):
+    program = BLOCKING.replace('"two"', '"SSH-2.0-x"').replace('"one"', '"SSH-2.0-y"')
+    assert program != BLOCKING
+    recorded = play.record(program, lines.server.server_address[1])
+    assert "partial: SSH to 127.0.0.1" in " ".join(recorded.stderr.split())
+    assert play.replay().returncode == 4
 
 
 class Killer(socketserver.StreamRequestHandler):

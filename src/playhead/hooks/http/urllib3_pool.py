@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from http.client import HTTPConnection
 from types import ModuleType
 from typing import Any
 
@@ -39,6 +40,8 @@ _POSITIONAL = ("body", "headers", "retries", "timeout", "chunked")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
+    if is_future(module):
+        return
     need(module, "HTTPConnectionPool", "HTTPConnection", "HTTPSConnection")
     # Private, but its first three parameters are the same in 1.26 and 2.x, and `urlopen`, which requests and
     # botocore call, always ends here. `urlopen` itself would see redirects and retries as one request.
@@ -47,9 +50,20 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 def hook_connect(module: ModuleType, patches: Patches) -> None:
     """Hook `connect` in a replay: no connection is opened before its request is known to be live."""
+    if is_future(module):
+        return
     for connection in (module.HTTPConnection, module.HTTPSConnection):
         if hasattr(connection, "connect"):  # without ssl, the HTTPS class is a stub that has none
             patches.replace(connection, "connect", around_connect)
+
+
+def is_future(module: ModuleType) -> bool:
+    """Return whether this is urllib3-future, which niquests installs in the place of urllib3.
+
+    It has its own implementation of HTTP/1 to HTTP/3 in the place of http.client. `stream.sockets` records the bytes of
+    its connections.
+    """
+    return not issubclass(module.HTTPConnection, HTTPConnection)
 
 
 class _Attempt(HttpAdapter):

@@ -25,6 +25,7 @@ from playhead.hooks.input.inbound import (
     TapedConnection,
     call_for,
     in_lane,
+    is_of_the_run,
     is_own_client,
     loopback,
 )
@@ -57,6 +58,12 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(module.BaseEventLoop, "create_server", _create_server)
 
 
+def hook_unix(module: ModuleType, patches: Patches) -> None:
+    """`module` is asyncio.unix_events."""
+    need(module._UnixSelectorEventLoop, "create_unix_server")
+    patches.replace(module._UnixSelectorEventLoop, "create_unix_server", _create_unix_server)
+
+
 def hook_uvloop(module: ModuleType, patches: Patches) -> None:
     """A replay gives the program asyncio's loop: see `ambient.waiting_selectors`."""
     patches.replace(module.Loop, "create_server", _create_server)
@@ -67,10 +74,14 @@ def _create_server(original: Callable[..., Any]) -> Callable[..., Any]:
         self: Any, protocol_factory: Callable[[], Any], *args: Any, **options: Any
     ) -> Any:
         open_deck = input_slot.deck_for_read()
-        if open_deck is None or options.get("ssl") is not None:
+        if open_deck is None:
             return await original(self, protocol_factory, *args, **options)
         followed, sock = _Followed(open_deck), options.get("sock")
         target = None
+        if open_deck.brings_input and options.get("ssl") is not None:
+            # The tape has the conversation above TLS, and the replayed client has no certificate.
+            followed.ssl = options["ssl"]
+            options = {name: one for name, one in options.items() if not name.startswith("ssl")}
         if sock is not None and isinstance(sock.getsockname(), tuple):
             followed.address = sock.getsockname()
             followed.is_shared = shared_listeners.is_shared(sock)
@@ -86,6 +97,21 @@ def _create_server(original: Callable[..., Any]) -> Callable[..., Any]:
     return create_server
 
 
+def _create_unix_server(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Report connections from outside of the run: they are not recorded."""
+
+    async def create_unix_server(
+        self: Any, protocol_factory: Callable[[], Any], *args: Any, **options: Any
+    ) -> Any:
+        open_deck = input_slot.deck_for_read()
+        if open_deck is None or open_deck.brings_input:
+            return await original(self, protocol_factory, *args, **options)
+        followed = _Followed(open_deck)
+        return await original(self, lambda: followed.observed(protocol_factory()), *args, **options)
+
+    return create_unix_server
+
+
 class _Followed:
     """Records the connections of one server; in a replay, opens them."""
 
@@ -98,6 +124,8 @@ class _Followed:
         # The address of the listener if the program made the socket, and whether other processes accept from it, too.
         self.address: Any = None
         self.is_shared = False
+        # In a replay: the TLS context that the program gave its server, which is left out.
+        self.ssl: Any = None
 
     def observed(self, protocol: Any) -> Any:
         """Return the protocol, changed so that it also reports the data that it receives."""
@@ -113,6 +141,8 @@ class _Followed:
     def connection(self, transport: Any) -> InboundConnection | None:
         peer = transport.get_extra_info("peername")
         if not isinstance(peer, tuple):
+            if not is_of_the_run(transport.get_extra_info("socket")):
+                self._deck.unserved("a Unix socket", "a replay opens connections by TCP only")
             return None
         if self._deck.brings_input:
             return self._expected.pop(peer[1], None)
@@ -265,11 +295,11 @@ def _observing(kind: type) -> type:
     def connection_made(self: Any, transport: Any) -> None:
         server = _servers.pop(id(self), None)
         connection = None if server is None else server.connection(transport)
-        if connection is not None:
+        if server is not None and connection is not None:
             if connection.deliveries is not None:
                 connection.deliveries.accepted(transport.get_extra_info("socket").fileno())
             _connections[id(self)] = connection
-            transport = _ObservedTransport(transport, connection)
+            transport = _ObservedTransport(transport, connection, server.ssl)
             connection.enter()
         base.connection_made(self, transport)
 
@@ -313,14 +343,20 @@ def _observing(kind: type) -> type:
 class _ObservedTransport:
     """Wraps a transport, and reports the data that is written to it. uvloop's transports take no attributes."""
 
-    def __init__(self, transport: Any, connection: InboundConnection) -> None:
-        self.__dict__.update(_transport=transport, _connection=connection)
+    def __init__(self, transport: Any, connection: InboundConnection, ssl: Any = None) -> None:
+        self.__dict__.update(_transport=transport, _connection=connection, _ssl=ssl)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._transport, name, value)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        # uvicorn and aiohttp.web tell `https` from `http` by it.
+        if name == "sslcontext" and self._ssl is not None:
+            return self._ssl
+        return self._transport.get_extra_info(name, default)
 
     def write(self, data: Any) -> None:
         self._connection.sent(data)

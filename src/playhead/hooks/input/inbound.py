@@ -5,9 +5,11 @@ Knows bytes in both directions, and HTTP only to name a request; does not know s
 
 from __future__ import annotations
 
+import _socket
 import contextlib
 import os
 import re
+import sys
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -286,3 +288,23 @@ def is_own_client(port: int) -> bool:
                 if os.readlink(f"/proc/self/fd/{fd}") in inodes:
                     return True
     return False
+
+
+def is_of_the_run(sock: Any) -> bool:
+    """Return whether the process at the other end of this Unix socket belongs to the recorded run.
+
+    It inherits our variables. A process of another user, or one that has ended, counts as part of the run: the run is
+    `partial` only if that is certain.
+    """
+    try:
+        peer = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        return _run_of("self") in {None, _run_of(str(int.from_bytes(peer[:4], sys.byteorder)))}
+    except (OSError, AttributeError):
+        return True
+
+
+def _run_of(pid: str) -> bytes | None:
+    """Return the run that the process was started in. Our own process hides the variable from the program."""
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        variables = file.read().split(b"\0")
+    return next((one for one in variables if one.startswith(b"PLAYHEAD_RUN=")), None)

@@ -113,8 +113,11 @@ def _get_request(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def get_request(self: Any) -> Any:
         sock, address = original(self)
         followed = _followed.get(id(self))
-        # TLS connections are left out: a replay would have to be a TLS client.
-        if followed is not None and type(sock).__name__ != "SSLSocket":
+        if followed is not None and type(sock).__name__ == "SSLSocket":
+            if not is_own_client(address[1]):
+                why = "a replay would have to be a TLS client"
+                followed.unserved("a server with TLS in a thread", why)
+        elif followed is not None:
             followed.accept(sock, address)
         return sock, address
 
@@ -161,6 +164,9 @@ class _FollowedServer:
         # The address that a replay connects to.
         self.target = loopback(self._address)
         self._is_driven = False
+
+    def unserved(self, what: str, why: str) -> None:
+        self._deck.unserved(what, why)
 
     @property
     def has_connections(self) -> bool:

@@ -36,6 +36,7 @@ _CLAIMANTS = frozenset(
         *("httpx2", "websockets", "multiprocessing", "subprocess", "playhead", "uvicorn"),
     }
 )
+_FUTURE = "urllib3.backend.hface"
 _MOST_FRAMES = 60
 # Sockets of `multiprocessing` between the processes of the program.
 _OF_THE_PROGRAM = ("pymp-", "\0listener-")
@@ -136,7 +137,8 @@ def _is_claimed(frame: Any) -> bool:
             return False
         name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if name in _CLAIMANTS and name != "playhead":
-            return True
+            # urllib3-future takes the place of urllib3, and has no hook of its own: see `http.urllib3_pool`.
+            return name != "urllib3" or _FUTURE not in sys.modules
         frame = frame.f_back
     return False
 

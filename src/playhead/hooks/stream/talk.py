@@ -78,6 +78,11 @@ class Talk:
 
     def _note(self, stream: str, data: bytes) -> None:
         if len(self._first[stream]) < _FIRST:
+            if not self._first["sent"] and stream == "sent" and data.startswith(b"SSH-"):
+                self.crossing.deck.unanswerable(
+                    f"SSH to {self.crossing.call.name}",
+                    "its keys are made in C, where no hook sees them",
+                )
             self._first[stream] += data[:_FIRST]
         self.crossing.chunk(data, stream)
 
