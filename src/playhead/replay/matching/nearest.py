@@ -16,6 +16,7 @@ from playhead.replay.matching.taped import TapedCall
 _MOST_CANDIDATES = 40
 _MOST_DIFFERENCES = 20
 _SHORT = 120
+_BLOCK = 65536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +101,19 @@ def around(taped: Any, asked: Any) -> tuple[str, str]:
     left, right = _text(taped), _text(asked)
     if max(len(left), len(right)) <= _SHORT:
         return left, right
-    at = next(
-        (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
-        min(len(left), len(right)),
-    )
+    at = _parting(left, right)
     start = max(0, at - 40)
     return _window(left, start), _window(right, start)
+
+
+def _parting(left: str, right: str) -> int:
+    """Return the index of the first character that differs. Blocks are compared first: an upload has megabytes."""
+    shorter = min(len(left), len(right))
+    begin = 0
+    while begin < shorter and left[begin : begin + _BLOCK] == right[begin : begin + _BLOCK]:
+        begin += _BLOCK
+    end = min(begin + _BLOCK, shorter)
+    return next((at for at in range(begin, end) if left[at] != right[at]), shorter)
 
 
 def _window(text: str, start: int) -> str:

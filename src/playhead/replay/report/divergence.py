@@ -9,6 +9,9 @@ from playhead.host import later
 from playhead.replay.matching.nearest import Nearest, around
 
 _CODE = later.pattern(r":\d+( |$)")
+# The report of a divergence has longer texts only in part: the call has them whole, and to search 50 MB for secrets
+# another four times takes half a minute.
+_LONGEST, _SHOWN = 1_000_000, 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +41,22 @@ class Parting:
 
 
 def _lists(value: Any) -> Any:
-    """Convert tuples to lists, so that a value equals what is read back from the tape."""
+    """Convert tuples to lists, so that a value equals what is read back from the tape, and shorten very long texts."""
     if isinstance(value, dict):
+        taped, asked = value.get("taped"), value.get("asked")
+        if isinstance(taped, str) and isinstance(asked, str) and _is_long(taped, asked):
+            taped, asked = around(taped, asked)
+            value = {**value, "taped": taped, "asked": asked}
         return {name: _lists(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_lists(item) for item in value]
+    if isinstance(value, str) and _is_long(value):
+        return f"{value[:_SHOWN]}… ({len(value):,} characters)"
     return value
+
+
+def _is_long(*texts: str) -> bool:
+    return any(len(text) > _LONGEST for text in texts)
 
 
 def _what(parting: Parting) -> str:

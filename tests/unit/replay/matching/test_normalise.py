@@ -117,3 +117,11 @@ def test_an_empty_stdin_matches_an_inherited_one_and_no_other():
         for kind in ("null", "closed", "inherited", "pipe")
     }
     assert texts["null"] == texts["closed"] == texts["inherited"] != texts["pipe"]
+
+
+@pytest.mark.parametrize("name", ["b64", "$bytes"])
+def test_binary_data_is_compared_as_it_is(name):
+    # It has what looks like a moment, by chance.
+    one, other = ({"body": {name: f"AAAA+{moment}+"}} for moment in (1700000000, 1700000001))
+    assert settled_text(one) != settled_text(other)
+    assert settled_text(one) == settled_text(dict(one))
