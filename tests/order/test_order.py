@@ -337,6 +337,37 @@ print([one() is None for one in known])
 """
 
 
+# Ends while a daemon thread waits for an answer, another one reads a stream, and two streams are not read to the end.
+LEAVES_CALLS_OPEN = """
+import os, sys, threading, time, urllib.request
+import httpx
+
+URL = sys.argv[1]
+
+def wait():
+    print(httpx.get(f"{URL}/wait?ms=8000").text)
+
+def read():
+    with urllib.request.urlopen(f"{URL}/sse?pieces=100&ms=60") as stream:
+        for line in stream:
+            print(line, flush=True)
+
+client = httpx.Client()
+answer = client.send(client.build_request("GET", f"{URL}/sse?pieces=9&ms=1"), stream=True)
+lines = answer.iter_lines()
+print(next(lines))
+other = urllib.request.urlopen(f"{URL}/sse?pieces=9&ms=2")
+print(other.readline())
+for target in (wait, read):
+    threading.Thread(target=target, daemon=True).start()
+time.sleep(0.3)
+print("end", flush=True)
+if sys.argv[2] == "quick":
+    os._exit(3)
+sys.exit(3)
+"""
+
+
 @pytest.fixture(scope="module")
 def site():
     with serve() as site:
@@ -364,6 +395,15 @@ def test_a_timeout_for_a_job_begins_when_the_job_was_submitted(tmp_path):
 def test_the_values_of_a_thread_end_with_the_thread(tmp_path):
     then = record(tmp_path, HOLDS_VALUES)
     assert then.stdout == b"[True, True, True]\n"
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+
+
+@pytest.mark.parametrize("end", ["proper", "quick"])
+def test_calls_that_are_open_when_the_program_ends_are_open_in_a_replay(end, tmp_path, site):
+    then = record(tmp_path, LEAVES_CALLS_OPEN, site.url, end)
+    assert (then.returncode, then.stdout[-4:]) == (3, b"end\n")
+    assert b"could not be recorded" not in then.stderr
     now = run(tmp_path, "replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
 

@@ -4,6 +4,8 @@ under threads, forks and signals; does not know how events are written.
 
 from __future__ import annotations
 
+import sys
+
 from playhead.encoding.values import safe_str
 from playhead.host.lean import RLock
 from playhead.host.stderr import say
@@ -39,7 +41,8 @@ class Losses:
 
     def warn(self, message: str) -> None:
         """Print one line on stderr, once per run."""
-        if self.warned:
+        # While Python shuts down, the tape is closed already: an answer that the program never closed ends then.
+        if self.warned or sys.is_finalizing():
             return
         self.warned = True
         say(f"{message} The program is not affected.")

@@ -114,6 +114,8 @@ def _wire(exchange: Exchange) -> Iterator[bytes]:
         yield block
     if whole or (taped.how == "cut" and taped.error is None):
         return  # the end of the connection: the client decides whether that is an error
+    if taped.how == "left":
+        reach(END)
     raise served.ending(taped, exchange.name, ConnectionResetError)
 
 

@@ -20,6 +20,11 @@ def signal_in(code: int | None) -> int | None:
     return number if number in signal.valid_signals() else None
 
 
+def is_normal(code: int | None) -> bool:
+    """Return whether a program that exits with this code has ended by itself."""
+    return code is not None and code != _TIMED_OUT and signal_in(code) is None
+
+
 def end_process(code: int | None, *, with_traceback: bool) -> None:
     """End this process as the command ended, whose exit code was `code`: by the same signal, without a message.
     `with_traceback`: Ctrl-C ended the program itself, and Python printed the traceback.

@@ -28,8 +28,8 @@ from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.matcher import Matcher, answer_side_call, is_side
 from playhead.replay.matching.normalise import places_of
-from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
-from playhead.replay.modes.recorded_end import end_process, signal_in
+from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of, left_open_ns
+from playhead.replay.modes.recorded_end import end_process, is_normal, signal_in
 from playhead.replay.report import short_traceback
 from playhead.replay.time import script_parent
 from playhead.tape.reader import Tape
@@ -190,7 +190,14 @@ class ReplayMode:
         quiet = self.lean and match.rung == "exact"
         if quiet:
             found["quiet"] = True
-        taped = answer_of(self.recording.tape, match.call, match=found, dies=self.die, quiet=quiet)
+        taped = answer_of(
+            self.recording.tape,
+            match.call,
+            match=found,
+            dies=self.die,
+            quiet=quiet,
+            left_ns=self._left_ns(match.call),
+        )
         taped = self.with_output(taped)
         if call.boundary == "mcp":
             taped.printed = self._printed_inside(match.call)
@@ -199,6 +206,14 @@ class ReplayMode:
         waits = call.boundary != "process" and not taped.pieces and taped.head is None
         taped.ends_at_once = taped.dies is not None and waits
         return taped
+
+    def _left_ns(self, call: TapedCall) -> int | None:
+        # A call of the proxy is open when the agent was killed, although the process of the proxy was not.
+        if call.outcome is not None or self.mortal is not None:
+            return None
+        code = self.recording.tape.manifest.exit_code
+        is_command = is_normal(code) and not script_parent.is_shell()
+        return left_open_ns(self.recording, call, is_command=is_command)
 
     def with_output(self, taped: Taped) -> Taped:
         """Return the answer with the output that a child printed to the streams it inherited from the program."""
