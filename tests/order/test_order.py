@@ -570,6 +570,39 @@ with ThreadPoolExecutor(4) as pool:
     list(pool.map(ask, range(6)))
 """
 
+# The session is not closed, and aiohttp logs that with the connection.
+UNCLOSED = """
+import asyncio, sys
+import aiohttp
+
+async def main():
+    session = aiohttp.ClientSession()
+    async with session.get(f"{sys.argv[1]}/wait?n=1") as answer:
+        print(await answer.json())
+
+asyncio.run(main())
+"""
+
+
+def test_a_connection_that_was_not_closed_is_not_missed_in_a_replay(tmp_path, site):
+    (tmp_path / "program.py").write_text(UNCLOSED)
+    command = [
+        *PLAYHEAD,
+        "record",
+        "--store",
+        "store",
+        "--",
+        sys.executable,
+        "program.py",
+        site.url,
+    ]
+    then = subprocess.run(command, cwd=tmp_path, stdout=-1, stderr=subprocess.STDOUT, check=True)
+    assert b"Unclosed connector" in then.stdout
+    now = run(tmp_path, "replay", "last")
+    assert now.returncode == 0, now.stderr.decode()
+    assert b"Unclosed client session" in now.stderr
+    assert b"log lines of HTTP libraries" in now.stderr
+
 
 def test_what_http_libraries_log_about_connections_is_left_out(tmp_path, site):
     then = record(tmp_path, LOGGED, site.url)

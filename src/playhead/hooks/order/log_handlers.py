@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _DEBUG = 10
 # Loggers of libraries that transport requests, below the hooks on clients.
 _TRANSPORTS = frozenset({"httpcore", "httpcore2", "urllib3", "h11", "h2", "hpack"})
+# What aiohttp logs through its event loop when the program has not closed a session. A replay has the session, but no
+# connections.
+_UNCLOSED = ("Unclosed connector\n", "Unclosed connection\n")
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -57,11 +60,11 @@ def _is_of_transport(record: Any) -> bool:
     """Return whether an HTTP library logs this about its connections, outside of a tool. The log of a tool is part of
     the tool's output, which a replay prints again.
     """
-    return (
-        record.levelno <= _DEBUG
-        and record.name.partition(".")[0] in _TRANSPORTS
-        and lanes.printing.get() is None
-    )
+    if record.name == "asyncio":
+        is_transport = str(record.msg).startswith(_UNCLOSED)
+    else:
+        is_transport = record.levelno <= _DEBUG and record.name.partition(".")[0] in _TRANSPORTS
+    return is_transport and lanes.printing.get() is None
 
 
 def _mark(original: Callable[..., Any], handler: Any, record: Any) -> Any:

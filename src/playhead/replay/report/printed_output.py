@@ -171,6 +171,8 @@ def _text(recording: TapedRun, stream: str) -> str:
 def _compared(recording: TapedRun, stream: str) -> bytes:
     """Return the output without the lines of uv, and those that HTTP libraries logged about their connections."""
     raw, lines = printed(recording.outputs, stream), recording.log_lines.get(stream)
+    if _is_joined(recording):  # `2>&1`: the lines of stderr are in stdout
+        lines = [line for one in recording.log_lines.values() for line in one]
     if _starts_with_uv(recording) and (stream == "stderr" or _is_joined(recording)):
         raw = _OF_UV.sub(b"", raw)
     if not lines:
