@@ -99,6 +99,8 @@ class FileHistory:
         self.starts = starts
         self.effects = effects
         self.pool = pool
+        # Scripts that the Pythons of the run executed, as they were named. Not those of calls, which are not run again.
+        self.pythons: list[str] = []
         self._trees: dict[int, dict[bytes, FileEntry]] = {}
         self._readers: dict[int, Callable[[FileEntry], bytes]] = {}
 
@@ -216,6 +218,8 @@ def read_history(tape: Tape, home: Path) -> FileHistory:
     for event in tape.events():
         if event.kind == events.CALL and event.ours:
             last_call = event.ref
+        if event.kind == events.SEGMENT_START and event.ours:
+            history.pythons += _script(event)
         if event.kind in (events.WORKSPACE, events.FILES) and event.ours:
             whole = tape.whole(event)
             if not isinstance(whole.data, dict):
@@ -227,6 +231,13 @@ def read_history(tape: Tape, home: Path) -> FileHistory:
     for event, count in losses.unsettled():
         history.effects.append(replace(_effect(event), gaps=count))
     return history
+
+
+def _script(event: Event) -> list[str]:
+    """The script of a Python that the command itself started; see `FileHistory.pythons`."""
+    argv = event.data.get("argv") if isinstance(event.data, dict) else None
+    is_of_call = isinstance(event.parent, str) and not event.parent.endswith(":0")
+    return [str(argv[0])] if isinstance(argv, list) and argv and not is_of_call else []
 
 
 def _begin(

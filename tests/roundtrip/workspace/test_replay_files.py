@@ -96,11 +96,16 @@ def test_shims_serve_a_command_whose_folder_was_deleted(project: Project, tmp_pa
     assert told["verdict"] == "identical", told["stderr"]
 
 
-def test_the_code_of_today_runs_on_the_files_of_the_recording(project: Project) -> None:
+@pytest.mark.parametrize("command", [("python", "agent.py"), ("sh", "run.sh")])
+def test_the_code_of_today_runs_on_the_files_of_the_recording(
+    command: tuple[str, ...], project: Project
+) -> None:
+    project.write("run.sh", "AGENT=agent\npython $AGENT.py\n")
     project.write("data.txt", "then\n")
     project.write("helper.py", "WORD = 'one'\n")
-    project.write("agent.py", "import helper\nprint(helper.WORD, open('data.txt').read())\n")
-    assert project.playhead("record", "--quiet", "--", "python", "agent.py").returncode == 0
+    agent = "import helper, time\ntime.time()\nprint(helper.WORD, open('data.txt').read())\n"
+    project.write("agent.py", agent)
+    assert project.playhead("record", "--quiet", "--", *command).returncode == 0
     project.write("data.txt", "now\n")
     assert replay(project)["verdict"] == "identical"
     project.write("helper.py", "import extra\nWORD = extra.WORD\n")

@@ -102,7 +102,14 @@ def replayed_files(
             known = history.start(start.number)
             code = set[bytes]()
             if start.only is None:
-                code = program_files(command, start.root, tape.manifest.cwd, known, folder)
+                code = program_files(
+                    command,
+                    start.root,
+                    tape.manifest.cwd,
+                    known,
+                    folder,
+                    pythons=history.pythons,
+                )
             space = ScratchWorkspace(
                 history,
                 folder,

@@ -1,8 +1,8 @@
 """Find the files of a workspace that belong to the replayed program, as opposed to its data.
 
 A replay runs the current code against the recorded files. So the program's own source is left as it is, and
-everything else is restored. Knows command lines, `module:attribute` as servers take it, console scripts, and Python's
-import statements.
+everything else is restored. Knows command lines, shell scripts, `module:attribute` as servers take it, console scripts,
+and Python's import statements.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -32,6 +33,10 @@ _RUNNERS = frozenset(
 )
 _SOURCE = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".go", ".rs", ".toml", ".json", ".sh")
 _LARGEST = 1 << 20
+# A shell script also names data. Only files with these endings are taken for programs that it runs.
+_RUN_BY_SCRIPT = (b".py", b".sh", b".bash", b".js", b".mjs", b".cjs", b".ts")
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_SHEBANG = re.compile(rb"#! *\S*/(?:env +)?(?:sh|bash|dash|zsh|ksh)\b")
 # `uvicorn package.app:make_app`.
 _ATTRIBUTE = re.compile(r"([\w./]+):\w[\w.]*(?:\(.*\))?")
 # Options with the name of a module: `celery -A tasks worker`, `flask --app web run`, `python -m agent`.
@@ -42,16 +47,27 @@ _CONSOLE_IMPORT = re.compile(rb"^(?:from|import) ([\w.]+)", re.MULTILINE)
 
 
 def program_files(
-    command: Sequence[str], root: str, cwd: str, known: Iterable[bytes], folder: str
+    command: Sequence[str],
+    root: str,
+    cwd: str,
+    known: Iterable[bytes],
+    folder: str,
+    *,
+    pythons: Iterable[str] = (),
 ) -> set[bytes]:
     """Return paths relative to `root`. `known` are all recorded paths; `folder` is the current path of the
-    workspace.
+    workspace; `pythons` are the scripts that the Pythons of the run executed, as they were named.
 
     Empty if none of the program's files exists any more: then the recorded program is restored with the other files.
     """
     if not command:
         return set()
+    known = frozenset(known)
     scripts = set(_named(command, root, cwd, folder))
+    scripts.update(_executed(pythons, root, cwd, known, folder))
+    if os.path.basename(command[0]) in _SHELLS:  # `bash -c "cd x && python agent.py"`
+        for text in command[1:]:
+            scripts.update(_run_by(text, root, cwd, folder))
     name = os.path.basename(command[0])
     # A word without a slash is looked up in PATH, not in the working folder.
     is_local = "/" in command[0] and _inside(command[0], root, cwd) is not None
@@ -69,7 +85,54 @@ def program_files(
         found.add(path)
         if path.endswith(b".py"):
             waiting += _imported(path, folder)
+        elif (text := _shell_script(path, folder)) is not None:
+            waiting += _run_by(text, root, cwd, folder)
     return found
+
+
+def _executed(
+    pythons: Iterable[str], root: str, cwd: str, known: frozenset[bytes], folder: str
+) -> Iterator[bytes]:
+    """Files that Pythons executed. A name may be relative to another folder, if a script has changed it."""
+    for name in pythons:
+        inner = _inside(name, root, cwd)
+        if inner is not None and os.path.isfile(os.path.join(folder, inner)):
+            yield os.fsencode(inner)
+        elif name.endswith(".py") and not name.startswith("/"):
+            end = os.fsencode("/" + os.path.normpath(name).lstrip("./"))
+            for path in known:
+                full = os.path.join(os.fsencode(folder), path)
+                if (b"/" + path).endswith(end) and os.path.isfile(full):
+                    yield path
+
+
+def _run_by(text: str, root: str, cwd: str, folder: str) -> list[bytes]:
+    """Programs of the workspace that the lines of a shell script name."""
+    found: list[bytes] = []
+    for line in text.splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        try:
+            words = list(lexer)
+        except ValueError:  # a quotation of several lines
+            words = line.split()
+        if words:
+            found += _named(words, root, cwd, folder)
+    return [
+        path
+        for path in found
+        if path.endswith(_RUN_BY_SCRIPT) or _shell_script(path, folder) is not None
+    ]
+
+
+def _shell_script(path: bytes, folder: str) -> str | None:
+    try:
+        with open(os.path.join(os.fsencode(folder), path), "rb") as file:
+            text = file.read(_LARGEST)
+    except OSError:
+        return None
+    is_script = path.endswith((b".sh", b".bash")) or _SHEBANG.match(text) is not None
+    return text.decode("utf-8", "replace") if is_script else None
 
 
 def _named(command: Sequence[str], root: str, cwd: str, folder: str) -> Iterator[bytes]:

@@ -55,5 +55,32 @@ def test_a_console_script_runs_the_current_code_of_the_module_that_it_imports(
     assert "src/pack/main.py" in found(folder, "my-agent", "--fast")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python app.py --fast",
+        "exec python3 ./app.py  # the agent",
+        'for n in 1 2; do python "app.py" "$n" < data.json; done',
+        "sh inner.sh",
+    ],
+)
+@pytest.mark.parametrize("command", [("./run",), ("bash", "run"), ("sh", "-c", "./run; date")])
+def test_the_programs_that_a_shell_script_runs_have_their_current_code(folder, command, line):
+    (folder / "run").write_text(f"#!/usr/bin/env bash\ncat data.json\n{line}\n")
+    (folder / "inner.sh").write_text("python app.py\n")
+    files = found(folder, *command)
+    assert files >= {"app.py", "tools.py"}
+    assert "data.json" not in files
+
+
+def test_a_script_that_a_python_of_the_run_executed_has_its_current_code(folder):
+    known = [b"app.py", b"tools.py", b"data.json", b"src/pack/main.py"]
+    (folder / "run.sh").write_text('cd "$PLACE"; python "$AGENT"\n')
+    files = program_files(
+        ("./run.sh",), str(folder), str(folder), known, str(folder), pythons=["main.py", "-c"]
+    )
+    assert files == {b"run.sh", b"src/pack/main.py"}
+
+
 def test_files_that_a_foreign_program_works_on_are_data(folder):
     assert found(folder, "some-editor", "--message", "change it: now") == set()
