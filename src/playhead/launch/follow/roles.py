@@ -28,6 +28,7 @@ _RUNNERS = frozenset(
         *("pnpm", "pnpx", "poetry", "task", "tox", "uv", "uvx", "yarn"),
     }
 )
+_FINDERS = frozenset({"asdf", "pyenv"})
 _OF_PYTHON = frozenset({"hatch", "pipx", "poetry", "uv", "uvx"})
 _INTERPRETERS = frozenset({"bun", "deno", "env", "node", "nodejs"})
 _AGENTS = frozenset(
@@ -80,6 +81,8 @@ def role_of(argv: Sequence[str]) -> Role:
         return Role.RUNNER
     if is_python(words[0]):
         return Role.OTHER if is_closed(words) else Role.PYTHON
+    if name in _SHELLS and len(words) > 1 and _finds_python(words[1]):
+        return Role.PREFIX
     if name in _SHELLS:
         return Role.SHELL
     if name in _PREFIXES:
@@ -145,6 +148,11 @@ def _keeps_house(argv: Sequence[str]) -> bool:
     if _name(argv[0]).startswith(("ld-linux", "ld-musl")):
         return list(argv[1:]) in ([], ["--version"])
     return is_python(argv[0]) and any("get_interpreter_info" in word for word in argv[1:])
+
+
+def _finds_python(script: str) -> bool:
+    """Return whether a shell script only executes an interpreter, as `python` of pyenv and asdf does."""
+    return is_python(script) or _name(script) in _FINDERS
 
 
 def _after_prefix(argv: Sequence[str]) -> Sequence[str]:

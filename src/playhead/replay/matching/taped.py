@@ -33,11 +33,6 @@ else:
         "playhead.llm.http_headers"
     )  # for compressed answers with a secret of the vault
 
-# A thread that waits for an answer while the program ends must not be the first to continue.
-_AFTER_THE_END_NS = 3_600_000_000_000
-# Boundaries whose calls a program can leave open when it ends. Connections and processes have ends of their own.
-_LEFT_OPEN = frozenset({"llm", "http", "mcp", "tool"})
-
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class TapedCall:
@@ -142,20 +137,6 @@ def load(tape: Tape, *, request: int | None = None) -> TapedRun:
             recording.request = inbound_requests.keep_request(recording, request)
         _keep_order(recording)
     return recording
-
-
-def left_open_ns(recording: TapedRun, call: TapedCall, *, is_command: bool) -> int | None:
-    """Return how long after its beginning a call was left because its process ended normally: the program did not read
-    a stream to its end, or a daemon thread waited for the answer. None: the call has an outcome, or its process was
-    killed. `is_command`: the exit code of the run is that of this process, which may end without closing its segment
-    (`os._exit`).
-    """
-    if call.outcome is not None or call.boundary not in _LEFT_OPEN:
-        return None
-    ended = recording.ends.get(call.event.segment)
-    if ended is None and is_command and recording.run_end is not None:
-        ended = recording.run_end.mono
-    return None if ended is None else max(ended - call.event.mono, 0)
 
 
 def _enclose_transports(recording: TapedRun) -> None:
@@ -270,8 +251,8 @@ def answer_of(
     left_ns: int | None = None,
 ) -> Taped:
     """Return the taped answer, with its pieces cut as they were recorded. A call without an outcome was in flight when
-    the run died: the part that arrived is served, and then `dies` ends the process. `left_ns`: the process ended
-    normally, this long after the call began.
+    the run died: the part that arrived is served, and then `dies` ends the process. `left_ns`: see
+    `left_open_ns`.
     """
     whole = tape.whole if call.spilled else _as_it_is
     secrets = tape.secrets
@@ -297,7 +278,7 @@ def answer_of(
     )
     if call.outcome is None and left_ns is not None:
         answer.how = "left"
-        answer.took_ns = left_ns + _AFTER_THE_END_NS
+        answer.took_ns = left_ns
         return answer
     if call.outcome is None:
         answer.error = ConnectionResetError("the recorded run was killed here")

@@ -1,4 +1,6 @@
-"""End a process of a replay where the recorded run was killed. Knows signals, and `timeout` of coreutils."""
+"""End a process of a replay where the recorded run was killed. Keep calls open that were open when it ended normally.
+Knows signals, and `timeout` of coreutils.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,14 @@ from contextlib import suppress
 
 from playhead import clock
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from playhead.replay.matching.taped import TapedCall, TapedRun
+
+# A thread that waits for an answer while the program ends must not be the first to continue.
+_AFTER_THE_END_NS = 3_600_000_000_000
+# Boundaries whose calls a program can leave open when it ends. Connections and processes have ends of their own.
+_LEFT_OPEN = frozenset({"llm", "http", "mcp", "tool"})
 # The exit code of `timeout` when it has ended its command.
 _TIMED_OUT = 124
 
@@ -23,6 +33,20 @@ def signal_in(code: int | None) -> int | None:
 def is_normal(code: int | None) -> bool:
     """Return whether a program that exits with this code has ended by itself."""
     return code is not None and code != _TIMED_OUT and signal_in(code) is None
+
+
+def left_open_ns(recording: TapedRun, call: TapedCall, *, is_command: bool) -> int | None:
+    """Return how long after its beginning a call is left that was open when its process ended normally: the program did
+    not read a stream to its end, or a daemon thread waited for the answer. None: the call has an outcome, or its
+    process was killed. `is_command`: the exit code of the run is that of this process, which may end without closing
+    its segment (`os._exit`).
+    """
+    if call.outcome is not None or call.boundary not in _LEFT_OPEN:
+        return None
+    ended = recording.ends.get(call.event.segment)
+    if ended is None and is_command and recording.run_end is not None:
+        ended = recording.run_end.mono
+    return None if ended is None else max(ended - call.event.mono, 0) + _AFTER_THE_END_NS
 
 
 def end_process(code: int | None, *, with_traceback: bool) -> None:

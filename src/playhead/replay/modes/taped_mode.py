@@ -28,8 +28,8 @@ from playhead.recording.encoder import NewEvent
 from playhead.recording.recorder import Recorder
 from playhead.replay.matching.matcher import Matcher, answer_side_call, is_side
 from playhead.replay.matching.normalise import places_of
-from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of, left_open_ns
-from playhead.replay.modes.recorded_end import end_process, is_normal, signal_in
+from playhead.replay.matching.taped import TapedCall, TapedRun, answer_of
+from playhead.replay.modes.recorded_end import end_process, is_normal, left_open_ns, signal_in
 from playhead.replay.report import short_traceback
 from playhead.replay.time import script_parent
 from playhead.tape.reader import Tape

@@ -24,6 +24,9 @@ from playhead.launch.follow.roles import Role, agent_in, is_part_of_agent, role_
         ("/usr/bin/env python3 agent.py", Role.PYTHON),
         ("python3 -S agent.py", Role.OTHER),
         ("bash -c x", Role.SHELL),
+        ("bash /home/me/.pyenv/shims/python agent.py", Role.PREFIX),
+        ("/usr/bin/env bash /home/me/.pyenv/libexec/pyenv exec python agent.py", Role.PREFIX),
+        ("bash python.sh", Role.SHELL),
         ("timeout 60 claude", Role.PREFIX),
         ("make agent", Role.RUNNER),
         ("node /usr/bin/npx claude", Role.RUNNER),
@@ -39,6 +42,8 @@ def test_a_program_has_the_role_that_its_words_say(words, role):
 @pytest.mark.parametrize(
     ("parent", "words", "is_part"),
     [
+        (Role.SHELL, "bash /home/me/.asdf/shims/python3 agent.py", True),
+        (Role.SHELL, "bash /home/me/.pyenv/libexec/pyenv versions", False),
         (Role.SHELL, "claude -p x", True),
         (Role.SHELL, "python agent.py", True),
         (Role.SHELL, "node agent.js", False),
