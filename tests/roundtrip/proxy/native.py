@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 import uuid
 
+print(os.environ.get("NOTE") or os.urandom(2).hex(), file=sys.stderr, flush=True)
 url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
 session = str(uuid.uuid4())
 probe = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/api/hello", method="HEAD")

@@ -205,8 +205,7 @@ class Flight:
         self._await_exit()
 
     def _await_exit(self) -> None:
-        is_read = self._eof_ns and not self._open
-        if self._reap is not None and is_read and self.crossing is not None:
+        if self._reap is not None and self._eof_ns and not self._open and self.crossing is not None:
             exits.reap_soon(self._reap, lambda: self._exit is not None)
 
     @_fails_open
@@ -216,11 +215,12 @@ class Flight:
             self._act("signal", exits.signal_name(number))
 
     def diverged(self, error: Divergence) -> None:
-        """End the call with a divergence: the program uses a taped process in another way than in the recorded run."""
+        """End and report a call whose process the program uses in another way than before."""
         self.divergence = error
         if self.player is not None:
             self.player.give_up()
         if self._over.acquire(blocking=False) and (crossing := self.crossing) is not None:
+            crossing.deck.part(crossing.call, "parted", str(error))
             crossing.raised(error)
 
     def check(self, *, waits: bool = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,8 +74,18 @@ def _needs_network(tape: Tape, wishes: ReplayOptions, *, followed: bool) -> bool
     live = {one.partition(":")[0] for one in wishes.policy.live} & _OF_THE_NETWORK
     if not live or not followed:
         return bool(live)
-    calls = (event.data for event in tape.events() if event.kind == CALL and event.ours)
-    return any(one.get("boundary") in live and one.get("library") != "proxy" for one in calls)
+    return any(
+        one.get("boundary") in live and one.get("library") != "proxy" for one in _calls(tape)
+    )
+
+
+def has_own_clock(tape: Tape) -> bool:
+    """Return whether a program of this run used the proxy: it was not hooked, and has its own clock and ids."""
+    return any(one.get("library") == "proxy" for one in _calls(tape))
+
+
+def _calls(tape: Tape) -> Iterator[dict[str, Any]]:
+    return (event.data for event in tape.events() if event.kind == CALL and event.ours)
 
 
 def _written_folders(

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,12 @@ from playhead.launch.command_input import taped_input
 from playhead.launch.connections import refusal_of
 from playhead.launch.record_run import Wish
 from playhead.launch.replaying.replay_environment import RestoredEnvironment, restored
-from playhead.launch.replaying.replay_limits import limits_for, notes_on, report_on
+from playhead.launch.replaying.replay_limits import (
+    has_own_clock,
+    limits_for,
+    notes_on,
+    report_on,
+)
 from playhead.launch.replaying.replayed_files import ReplayedFiles, replayed_files
 from playhead.launch.replaying.time_limits import without_limit
 from playhead.launch.request_runs import request_of_server
@@ -160,7 +166,7 @@ def replay_command(
             fence=opened() if limits.fence is None and limits.shims.followed else limits.fence,
             files=setup.restore_files,
             stdin=taped_input(tape, then),
-            output=taped_output(then),
+            output=taped_output(then, partial(has_own_clock, tape)),
         )
     finally:
         # Also after Ctrl-C: the secrets of a replay are deleted when it ends.

@@ -301,8 +301,7 @@ class Caller:
             self._deck.part(self._crossing.call, "parted", detail, advice)
 
     def diverged(self, error: Divergence) -> None:
-        """Report that the program sends other data to the process than in the recorded run."""
-        self._part(str(error))
+        """Tell the shim that the program sends other data to the process than in the recorded run."""
         self._say(refusal(str(error)))
 
     def leave(self) -> None:

@@ -16,6 +16,7 @@ from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from playhead.encoding.values import thaw
+from playhead.replay.matching.shell_snapshot import without_snapshot
 from playhead.workspace.chosen_files import is_secret
 
 # The fact of an outcome that has these files: position → content.
@@ -72,7 +73,7 @@ def files_to_write(argv: Sequence[str], facts: Mapping[str, Any]) -> list[tuple[
 
 def paths_in(argv: Sequence[str]) -> list[str]:
     """Return the absolute paths in a command line, in order; also those inside a shell's command."""
-    found = (path for word in argv[1:] for path in _PATH.findall(word))
+    found = (path for word in without_snapshot(argv)[1:] for path in _PATH.findall(word))
     return [path for path, _ in zip(found, range(_MOST_PATHS), strict=False)]
 
 

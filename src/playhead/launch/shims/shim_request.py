@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from playhead.hooks.process.request import call_of, known_input
 from playhead.launch.shims.shim_frames import ShimCall
 from playhead.recording.calls import Call
+from playhead.replay.matching.shell_snapshot import without_snapshot
 
 # Variables that shells and Playhead set: they are not part of the request.
 _NOISE = frozenset({"_", "OLDPWD", "PATH", "PWD", "PYTHONHASHSEED", "PYTHONPATH", "SHELL", "SHLVL"})
@@ -33,7 +34,7 @@ def call_from(asked: ShimCall, then: Surroundings, stdin: bytes | None) -> Call:
     """`stdin` is the content of the file that the program reads, as far as it is known."""
     made = call_of(
         via="shim",
-        argv=[_without(then.folder, word) for word in asked.argv],
+        argv=[_without(then.folder, word) for word in without_snapshot(asked.argv)],
         cwd=_place(asked.cwd, then.cwd),
         stdin=asked.kinds[0] if stdin is None else known_input(stdin),
         stdout=asked.kinds[1],

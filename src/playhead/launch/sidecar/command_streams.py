@@ -14,7 +14,7 @@ import select
 import stat
 import struct
 import termios
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -28,6 +28,10 @@ _NAMES = {1: "stdout", 2: "stderr"}
 # Above the descriptors that programs and shells use by number.
 HIGH = 60
 _USUAL_SIZE = (80, 24)
+_PIPED = "piped"
+_WITH = "with "
+# Device and number of a file, and whether the command gets a terminal in front of it.
+_Place = tuple[int, int, bool]
 # A terminal holds less than this between a program that writes and us.
 _TERMINAL_HOLDS = 128 * 1024
 
@@ -55,16 +59,20 @@ class TapedOutput(NamedTuple):
     kinds: Mapping[str, Any]
     # Columns and lines of its terminal. None: it had none, or an older Playhead recorded it.
     size: tuple[int, int] | None
+    # Whether an agent with its own clock printed it.
+    has_own_clock: Callable[[], bool] = bool
 
 
-def taped_output(then: Mapping[str, Any]) -> TapedOutput | None:
+def taped_output(
+    then: Mapping[str, Any], has_own_clock: Callable[[], bool] = bool
+) -> TapedOutput | None:
     """Read the facts of a recorded run. None: its tape has none about output."""
     kinds, size = then.get("output"), then.get("terminal_size")
     if not isinstance(kinds, dict):
         return None
     if not (isinstance(size, list) and len(size) == 2 and all(type(one) is int for one in size)):
-        return TapedOutput(kinds=kinds, size=None)
-    return TapedOutput(kinds=kinds, size=(size[0], size[1]))
+        return TapedOutput(kinds=kinds, size=None, has_own_clock=has_own_clock)
+    return TapedOutput(kinds=kinds, size=(size[0], size[1]), has_own_clock=has_own_clock)
 
 
 class StreamPlan(NamedTuple):
@@ -89,7 +97,7 @@ def plan(taped: TapedOutput | None = None) -> StreamPlan:
     """Look at our own stdout and stderr, which the command inherits, and plan pipes for them. `taped`: those of the
     recorded command, if this is a replay.
     """
-    streams: dict[tuple[int, int, bool], Stream] = {}
+    streams: dict[_Place, Stream] = {}
     terminals: list[int] = []
     kinds: dict[str, str] = {}
     size: tuple[int, int] | None = None
@@ -107,11 +115,13 @@ def plan(taped: TapedOutput | None = None) -> StreamPlan:
             continue
         place = (found.st_dev, found.st_ino, wanted is not None)
         # `2>&1`: with two pipes into one file, the order of the writes could change.
+        if wanted is None and taped is not None and streams:
+            place = _taped_place(taped, name, place, streams)
         before = streams.get(place)
         opened = _opened(name, fd, wanted) if before is None else _joined(before, fd)
         streams[place] = opened
         if wanted is None:
-            kinds[name] = "piped" if before is None else f"with {before.name}"
+            kinds[name] = _PIPED if before is None else f"{_WITH}{before.name}"
         else:
             kinds[name], size = "terminal", wanted
             terminals.append(os.fstat(opened.entry).st_rdev)
@@ -121,6 +131,23 @@ def plan(taped: TapedOutput | None = None) -> StreamPlan:
         kinds=kinds,
         size=size,
     )
+
+
+def _taped_place(
+    taped: TapedOutput, name: str, own: _Place, streams: Mapping[_Place, Stream]
+) -> _Place:
+    """Return the key of a second stream. It is joined with the first one if that was so on the tape.
+
+    Agents with their own clock write times and progress to stderr, which do not count, and answers to stdout, which
+    do. In a joined stream the two cannot be told apart. All other programs have our own streams.
+    """
+    kind = taped.kinds.get(name)
+    is_joined = isinstance(kind, str) and kind.startswith(_WITH)
+    if is_joined is (own in streams) or not (is_joined or kind == _PIPED):
+        return own
+    if not taped.has_own_clock():  # reads the tape
+        return own
+    return next(iter(streams)) if is_joined else (*own[:2], True)
 
 
 def _size_of(fd: int) -> tuple[int, int] | None:

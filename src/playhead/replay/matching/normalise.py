@@ -12,6 +12,7 @@ from typing import Any
 
 from playhead.encoding.form_fields import with_form
 from playhead.replay.matching.fingerprint import TIME, VOLATILE, canonical_form
+from playhead.replay.matching.shell_snapshot import without_snapshot
 
 # (a path as it occurs in requests, its placeholder): the folders of the recorded run, or the current ones.
 Places = Sequence[tuple[re.Pattern[str], str]]
@@ -132,13 +133,14 @@ def settled_text(request: Any, places: Places = ()) -> str:
 
 def settled(request: Any) -> Any:
     """Return the request with JSON inside texts as structure, tool results in the order in which the model requested
-    them, programs by their names, and an empty stdin like an inherited one.
+    them, programs by their names, tools of Codex without the shell snapshot, and an empty stdin like an inherited one.
     """
     form = _opened(request, 0)
     for one in form if isinstance(form, list) else [form]:
         if isinstance(one, dict) and isinstance(argv := one.get("argv"), list) and argv:
             # The location of a program depends on the machine: `git` may be recorded as `/usr/bin/git`.
-            one["argv"] = [str(argv[0]).rpartition("/")[2], *argv[1:]]
+            words = without_snapshot(argv)
+            one["argv"] = [str(words[0]).rpartition("/")[2], *words[1:]]
             if one.get("stdin") in _SILENT:
                 one["stdin"] = "inherited"
     asked: dict[str, int] = {}

@@ -75,6 +75,12 @@ class FromTape:
     def __init__(self, run: Path) -> None:
         self.tape = Tape(run)
         self.left = list(load(self.tape).calls)
+        self.reported: list[str] = []
+
+    def part_within(
+        self, call: Call, lane: str, kind: str, detail: str, advice: str | None
+    ) -> None:
+        self.reported.append(detail)
 
     def answer(self, call: Call, lane: str) -> Taped:
         for taped in self.left:
@@ -104,6 +110,7 @@ class Stage:
 
     def replay(self, scene):
         mode = FromTape(self.recorded.run)
+        self.reported = mode.reported
         result, run = self._on_deck(scene, mode)
         self.replayed = Recorded(run)
         assert not mode.left, f"never asked for: {[one.request for one in mode.left]}"

@@ -77,6 +77,26 @@ def test_a_conversation_line_by_line(stage, on):
     stage.all(on(scene))
 
 
+def test_other_input_than_on_the_tape_is_reported_with_both_texts(stage):
+    def scene(line):
+        async def play(work):
+            process = await asyncio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE)
+            process.stdin.write(line)
+            await process.stdin.drain()
+            heard = await process.stdout.readline()
+            process.stdin.close()
+            return heard, await process.wait()
+
+        return on_asyncio(play)
+
+    assert stage.record(scene(b"one fox\n")) == (b"one fox\n", 0)
+    heard, code = stage.replay(scene(b"two foxes\n"))
+    # The program sees only that the process was killed, so the report has to name the reason.
+    assert (heard, code) == (b"", -signal.SIGKILL)
+    (reported,) = stage.reported
+    assert "recording has 'one fox\\n' and this replay 'two foxes\\n'" in reported
+
+
 @LOOPS
 def test_large_input_and_output_at_once(stage, on):
     async def scene(work):

@@ -125,3 +125,36 @@ def test_binary_data_is_compared_as_it_is(name):
     one, other = ({"body": {name: f"AAAA+{moment}+"}} for moment in (1700000000, 1700000001))
     assert settled_text(one) != settled_text(other)
     assert settled_text(one) == settled_text(dict(one))
+
+
+SNAPSHOT = """__CODEX_SNAPSHOT_OVERRIDE_0="${CODEX_VERSION-}"
+
+if . '/root/.codex/shell_snapshots/01a1ed3d.1794981595.sh' >/dev/null 2>&1; then :; fi
+
+if [ -n "${PATH:-}" ]; then export PATH='/codex-path':"$PATH"; fi
+
+exec '/bin/bash' -c """
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls -l",
+        "echo 'a b' > c.txt; cat <<'EOF'\n$HOME\nEOF",
+        "true\n\nexec '/bin/bash' -c 'ls'",
+        "cat /root/.codex/shell_snapshots/other.sh",
+    ],
+)
+def test_a_tool_of_codex_is_the_same_before_and_after_its_shell_snapshot_exists(command):
+    quoted = "'" + command.replace("'", "'\"'\"'") + "'"
+    plain, wrapped, other = (
+        settled_text({"argv": argv, "stdin": "inherited"})
+        for argv in (
+            ["/bin/bash", "-lc", command],
+            ["/bin/bash", "-c", SNAPSHOT + quoted],
+            ["/bin/bash", "-c", SNAPSHOT + quoted.replace("c", "d")],
+        )
+    )
+    assert wrapped == plain
+    assert (other == plain) is ("c" not in command)
+    assert settled_text({"argv": ["/bin/bash", "-c", command], "stdin": "inherited"}) != plain
