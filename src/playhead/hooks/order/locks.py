@@ -38,6 +38,8 @@ _held: dict[int, list[tuple[Any, tuple[Any, int], Any]]] = {}
 # Packages whose locks are held around writes to stdout and stderr, and the files that were looked up.
 _PRINTERS = frozenset({"logging", "loguru", "tqdm"})
 _printers: dict[str, bool] = {}
+# Points that they pass under these locks: `QueueHandler` puts its lines into a queue.
+_UNDER_LOCK = (points.OUTPUT, points.PUT)
 
 # The lane that each thread works for. If it is None or missing, the thread's locks are not counted.
 _owners: dict[int, lanes.Lane | None] = {}
@@ -155,13 +157,13 @@ def _lock_of_loggers() -> Any:
 
 
 def _await_output(head: Playhead) -> None:
-    """If the next point of the thread is a write, wait until the write is due.
+    """If the next point of the thread is a write, or an item for a listener thread, wait until it is due.
 
     A thread that acquired the lock earlier would block the threads that print before it. An event loop may wait here
     as well, because the write would block it for the same points.
     """
     place = head.ahead(lanes.current.get().name)
-    if place is None or place.what[1] != points.OUTPUT:
+    if place is None or place.what[1] not in _UNDER_LOCK:
         return
     state = order_slot.loop_here()
     first = None if state is None else state.first()

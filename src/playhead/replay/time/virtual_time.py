@@ -32,6 +32,7 @@ _SHORTEST_NAP = 0.000_05
 _LONGEST_NAP = 0.002
 # For a worker that waits for its parent: the parent waits until the worker uses no processor time.
 _HOLDING_NAP = 0.25
+_MOST_BEATS = 50
 # After this time a deadline passes however busy the other threads are: it would have passed in the real run, too.
 _LONGEST_STAND_NS = 60 * 1_000_000_000
 # A taped answer waits no longer than this for threads that compute: their order is a race anyway.
@@ -89,6 +90,8 @@ class VirtualTime:
         # Called when no thread can continue for `stall_s` seconds.
         self.on_stall: Callable[[float], None] | None = None
         self.stall_s = 5.0
+        # The number of timeouts that have passed since a thread came to a place.
+        self._beats = 0
         # Keeps the order of the tape; None: completions come in the order of their times.
         self.order: Playhead | None = None
         self._now = began_ns
@@ -187,6 +190,7 @@ class VirtualTime:
         me = _thread.get_ident()
         if self.is_real or me in self.waits.now:
             return
+        self._beats = 0
         wait, handled = ThreadWait(None, gate.is_stuck, gate), sys.exc_info()[1]
         self.waits.enter(me, wait)
         try:
@@ -285,6 +289,8 @@ class VirtualTime:
             if wait.is_released() or self._has_come(wait) or clock.mono_ns() >= patience_ns:
                 return False
             if self._jump():
+                if self._is_heartbeat() and attempt(_HOLDING_NAP):
+                    return True
                 continue
             if attempt(nap):
                 return True
@@ -294,6 +300,13 @@ class VirtualTime:
             nap, used = min(nap * 2, _LONGEST_NAP), clock.thread_cpu_ns()
             if self.order is not None and self.order.signals.holds:
                 nap = _HOLDING_NAP
+
+    def _is_heartbeat(self) -> bool:
+        """Return whether only timeouts pass in this process, which waits for requests of its parent: the server of a
+        `multiprocessing` manager wakes every second. At full speed it would use a processor for ever, and the parent
+        waits until it uses none.
+        """
+        return self._beats > _MOST_BEATS and "/" in lanes.MAIN.name
 
     def _has_come(self, wait: ThreadWait) -> bool:
         return wait.deadline is not None and self.now_ns() >= wait.deadline
@@ -324,6 +337,7 @@ class VirtualTime:
             return False
         with self._guard:
             if changes == self.waits.changes:
+                self._beats += 1
                 self._now = max(self._now, nearest + _BEYOND_NS)
                 self._looked = clock.mono_ns()
         return True
