@@ -155,6 +155,7 @@ REPLAY_ROWS: tuple[Row, ...] = (
     Row("time", "ambient.waiting_threads:hook_time", "clock"),
     Row("threading", "ambient.waiting_threads:hook_threading", "clock"),
     Row("queue", "ambient.waiting_threads:hook_queue", "clock"),
+    Row("concurrent.futures.thread", "ambient.pool_jobs", "clock"),
     Row("signal", "input.signals:hook_senders", "input"),
     Row("subprocess", "ambient.waiting_threads:hook_subprocess", "clock"),
     Row("selectors", "ambient.waiting_selectors:hook_selectors", "clock"),

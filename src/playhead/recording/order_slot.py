@@ -202,6 +202,30 @@ def is_due(kind: str) -> bool:
     return place is None or place.passed or head.is_next(place)
 
 
+def job_end(took_ns: int, worker: int | None) -> str:
+    """Return the detail of the point at which a job is done. As text: a number would be a position in the turn of an
+    event loop.
+    """
+    return str(took_ns) if worker is None else f"{took_ns} {worker}"
+
+
+def _took_ns_of(detail: Any) -> int | None:
+    """Return the time since the job was submitted; None if not known. A tape is untrusted data."""
+    return _number_in(detail, 0)
+
+
+def worker_of(detail: Any) -> int | None:
+    """Return the number of the worker that ran the job; None if not known."""
+    return _number_in(detail, 1)
+
+
+def _number_in(detail: Any, index: int) -> int | None:
+    parts = detail.split(" ") if isinstance(detail, str) else []
+    # At most 18 digits: Python refuses to read very long numbers.
+    is_known = len(parts) > index and len(parts[index]) <= 18 and parts[index].isdecimal()
+    return int(parts[index]) if is_known else None
+
+
 def submit(job: Lane) -> None:
     """Note that this lane submits a job, so it has come to the moment at which the recorded lane did that. The clock of
     a replay stands still while the program computes. Without this moment, a timeout for the result of the job would
@@ -209,10 +233,15 @@ def submit(job: Lane) -> None:
     """
     head = active()
     place = None if head is None else head.table.lane(job.name, points.DONE, 1)
-    took = None if place is None else place.what[3]
-    # Tapes of older versions lack it, and a tape from elsewhere may hold any value.
-    if place is not None and isinstance(took, str) and took.isdecimal():
-        lanes.current.get().reach(place.ns - int(took))
+    took = None if place is None else _took_ns_of(place.what[3])
+    if place is not None and took is not None:
+        lanes.current.get().reach(place.ns - took)
+
+
+def has_run(job: Lane) -> bool:
+    """Return whether this job was done at its end on the tape; False if nothing is replayed."""
+    head = active()
+    return head is not None and head.table.lane(job.name, points.DONE, 1) is not None
 
 
 def step() -> None:

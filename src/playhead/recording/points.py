@@ -53,7 +53,9 @@ OUTPUT, GET, PUT, WOKEN, SLEPT, DONE = "output", "get", "put", "woken", "slept",
 # it in its turn. If the loop's own thread passed it, the detail is -1 minus that number, or this word if the number is
 # not known.
 FROM_LOOP = "loop"
-# The detail of `DONE` is the time since the job was submitted, in nanoseconds, as text.
+# `order_slot.job_end` makes the detail of `DONE`. `STARTED`: the pool started a worker when this job was submitted.
+# `WITHDRAWN`: the program cancelled this job before a worker took it. Both have no place in the order.
+STARTED, WITHDRAWN = "started", "withdrawn"
 ACQUIRED, RECEIVED, CLOSED, AWAITED = "acquired", "received", "closed", "awaited"
 # The program gave the future of a job a callback; the detail is `DONE` if the job was done, so that it ran at once.
 CALLBACK = "callback"

@@ -123,6 +123,10 @@ class PointsTable:
         self.log_lines: dict[str, list[str]] = {}
         # The numbers of event loops, by the lane in which they began, and a count of the loops of that lane.
         self._loops: dict[tuple[str, int], int] = {}
+        # The lanes of jobs for which a pool of threads started a worker.
+        self._new_workers: set[str] = set()
+        # The lanes of jobs that the program cancelled before a worker took them.
+        self._withdrawn: set[str] = set()
         # Timers that never fired.
         self._cancelled: dict[tuple[str, str, int], Any] = {}
         for event in taped:
@@ -219,6 +223,14 @@ class PointsTable:
         """Return the number on the tape of the n-th event loop that began in this lane; None if not known."""
         return self._loops.get((lane, number))
 
+    def has_new_worker(self, job: str) -> bool:
+        """Return whether a pool of threads started a worker when the job with this lane was submitted."""
+        return job in self._new_workers
+
+    def was_withdrawn(self, job: str) -> bool:
+        """Return whether the program cancelled the job with this lane before a worker took it."""
+        return job in self._withdrawn
+
     def cancelled(self, lane: str, kind: str, number: int) -> Any:
         """Return the delay of a timer that never fired on the tape; None if there was no such timer."""
         return self._cancelled.get((lane, kind, number))
@@ -296,6 +308,9 @@ class PointsTable:
             return
         if name == points.LOOP:
             self._loops[who, number] = row[1]
+            return
+        if name in (points.STARTED, points.WITHDRAWN):
+            (self._new_workers if name == points.STARTED else self._withdrawn).add(who)
             return
         if name == points.LOG:
             if type(row[6]) is str:

@@ -10,6 +10,7 @@ import os
 import sys
 from contextvars import Context
 from itertools import count
+from weakref import ref
 
 from playhead.clock import mono_ns
 from playhead.host.importing import forget, when_imported
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from playhead.recording.lanes import Lane
+
 # Modules whose threads are workers. trio runs each job in the context of the task that waits for it.
 _POOLS = ("concurrent.futures.thread", "trio._core._thread_cache")
 # The attribute of a future that has the lane of its job and the variables that the job inherited.
 _LUGGAGE = "_playhead_luggage"
+# The attribute of a thread that has its number among the workers of its pool.
+WORKER = "_playhead_worker"
 # The original method in C: a replay replaces it for the program.
 _acquire = type(_thread.allocate_lock()).acquire
 _numbers = count(1)
@@ -59,6 +64,7 @@ def _hook_executor(module: ModuleType) -> None:
     if hasattr(future, "_invoke_callbacks"):
         _replace(future, "_invoke_callbacks", _carry_callbacks)
         endings.are_seen = True
+    _replace(future, "cancel", _note_cancel)
 
 
 def _hook_trio(module: ModuleType) -> None:
@@ -138,6 +144,7 @@ def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
         # lanes a race too, so jobs are counted where they are submitted.
         if getattr(getattr(self, "_target", None), "__module__", None) in _POOLS:
             lanes.start_thread()
+            _number_worker(self)
             return start(self)
         if getattr(self, "_ident", None) is not None:
             return start(self)  # already started: start() raises
@@ -170,6 +177,26 @@ def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
     return carried
 
 
+class _Submitting(_thread._local):
+    """The lane of the job that this thread submits to a pool; None while it submits none."""
+
+    lane: Lane | None = None
+
+
+submitting = _Submitting()
+
+
+def _number_worker(thread: threading.Thread) -> None:
+    """Number a thread that a pool starts, and note for which job it was started."""
+    pool = getattr(thread, "_args", ())[:1]
+    # A private attribute of ThreadPoolExecutor, whose workers have a weak reference to their pool.
+    others = getattr(pool[0](), "_threads", None) if pool and isinstance(pool[0], ref) else None
+    if others is not None:
+        setattr(thread, WORKER, len(others))
+        if submitting.lane is not None:
+            points.note(submitting.lane, points.STARTED)
+
+
 def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
     def carried(
         self: Executor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
@@ -193,7 +220,11 @@ def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]
                 for token in before:
                     lanes.reset(token.var, token)
 
-        future = submit(self, in_lane, *args, **kwargs)
+        before, submitting.lane = submitting.lane, luggage[0][1]
+        try:
+            future = submit(self, in_lane, *args, **kwargs)
+        finally:
+            submitting.lane = before
         # The lane of the job reports the job's end, in whichever thread that runs.
         future.__dict__[lanes.OF_JOB] = luggage[0][1]
         future.__dict__[_LUGGAGE] = luggage
@@ -233,8 +264,9 @@ class _Endings:
         if points.active() is None:
             return
         self.hold()
-        # As text: a number would be a position in the turn of an event loop.
-        points.note(lanes.current.get(), points.DONE, str(mono_ns() - submitted_ns))
+        worker = getattr(sys.modules["threading"].current_thread(), WORKER, None)
+        detail = order_slot.job_end(mono_ns() - submitted_ns, worker)
+        points.note(lanes.current.get(), points.DONE, detail)
 
     def end(self) -> None:
         """Let the next job end: this thread has done what it blocked the others for."""
@@ -272,6 +304,24 @@ def _carry_callbacks(invoke: Callable[[Any], None]) -> Callable[[Any], None]:
         return None
 
     return invoked
+
+
+def _note_cancel(cancel: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Note jobs that are cancelled before a worker takes them: whether one had taken a job is a race."""
+
+    def noted(self: Any) -> bool:
+        job = self.__dict__.get(lanes.OF_JOB)
+        if job is None or self.cancelled():
+            return cancel(self)
+        if order_slot.has_run(job):
+            # A worker took the job in the recorded run, and takes it now.
+            return False
+        is_withdrawn = cancel(self)
+        if is_withdrawn:
+            points.note(job, points.WITHDRAWN)
+        return is_withdrawn
+
+    return noted
 
 
 def _contexts_of(fn: Any, args: tuple[Any, ...]) -> Iterator[Context]:

@@ -88,6 +88,11 @@ class WaitTable:
             self._still = (self.changes, now)
         return is_stuck and now - since >= seconds * 1e9
 
+    def still_ns(self) -> int:
+        """Return for how long every thread has been in a known wait that nothing can end; 0 if that is not known."""
+        changes, since = self._still
+        return clock.mono_ns() - since if since and changes == self.changes else 0
+
     def all_wait(self, has_come: HasCome) -> bool:
         """Return whether every thread and child waits.
 
