@@ -168,7 +168,8 @@ def close(run: Run, command: list[str], attended: Attended) -> None:
     _tell_left(run, attended)
     rules.withdraw(run.path)
     status = status_of(ended)
-    run.end(_error(seen, run.recorder.root, status), status=status, exit_code=ended.code)
+    error = _error(seen, run.recorder.root, status)
+    run.end(error, status=status, exit_code=ended.code, pid=ended.pid)
     _complete(run, seen)
 
 

@@ -281,7 +281,7 @@ def _attended(
         watching = _watched(fence, run, started, numbers, shims.folder)
         sidecar.watch(started)
         _load(meanwhile)
-        ended = launch.wait(started, sidecar)
+        ended = launch.wait(started, sidecar)._replace(pid=started)
     sidecar.dismiss()
     left = process_tree.left_running(run.path, namespace)
     shims.remove()

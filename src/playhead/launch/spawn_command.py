@@ -47,6 +47,8 @@ class Ended(NamedTuple):
     code: int
     # Why it could not be started.
     error: str | None = None
+    # The id of its process.
+    pid: int | None = None
 
     @property
     def exit_code(self) -> int:

@@ -117,8 +117,11 @@ class Run:
         *,
         status: Status | None = None,
         exit_code: int | None = None,
+        pid: int | None = None,
     ) -> None:
-        """Close the tape with status, error and counts. Idempotent. `record` calls it at the end of its block."""
+        """Close the tape with status, error and counts. Idempotent. `record` calls it at the end of its block. `pid` is
+        the process of a recorded command.
+        """
         if not self._owner:
             return
         if self.is_forked:
@@ -137,6 +140,8 @@ class Run:
         data = {"status": outcome, "error": error if failure else None, "took_ns": took}
         if code is not None:
             data["exit_code"] = code
+        if pid is not None:
+            data["pid"] = pid
         self.recorder.append(NewEvent(events.RUN_END, data))
         self.recorder.close()
         self.recorder.forget_shared_secrets()

@@ -17,6 +17,8 @@ from playhead.replay.report.moving_values import settled
         ),
         ("id 139641251186992, 0x7f90605a3c50", "id 140699829045904, 0x7f985d5cee90"),
         ("INFO [139641261394816] ready", "INFO [140699829898112] ready"),
+        ("run.sh: line 4: 31690 Killed   sleep 3", "run.sh: line 4:   704 Killed   sleep 3"),
+        ("real\t0m0.020s\nuser\t0m0.001s", "real\t0m0.003s\nuser\t0m0.000s"),
     ],
 )
 def test_values_that_move_are_equal(then, now):
@@ -38,6 +40,8 @@ def test_values_that_move_are_equal(then, now):
         ("took 1655 ms", "took 1700 ms"),
         ("colour 0xdeadbeef", "colour 0xdeadbeee"),
         ("3.1655", "3.1684"),
+        ("run.sh: line 4: 316 Files", "run.sh: line 4: 704 Files"),
+        ("real\t3.2 percent", "real\t3.3 percent"),
         # fifteen digits that are no address, and the parts of a longer number
         ("order 137641251186992", "order 136699829045904"),
         ("0.139641251186992", "0.140699829045904"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead.errors import NoFence
-from playhead.events import CALL, WORKSPACE
+from playhead.events import CALL, RUN_END, WORKSPACE
 from playhead.launch.shims.program_names import Wanted, of_facts
 from playhead.replay.fence.barrier import Fence, build
 from playhead.replay.fence.inside import FenceNeeds
@@ -52,7 +52,8 @@ def limits_for(
     if fenced:
         own = _written_folders(env, Path(tape.manifest.cwd), command, tape)
         sockets = shims.followed or bool(shims.names)
-        fence = _fence(wishes, own, sockets=sockets, network=network)
+        needs = FenceNeeds(own=own, network=network, sockets=sockets, pid=_taped_pid(tape))
+        fence = _fence(wishes, needs)
     return Limits(shims=shims, fence=fence, network=network)
 
 
@@ -65,6 +66,13 @@ def _taped_programs(tape: Tape) -> tuple[str, ...]:
             if isinstance(argv, list) and argv and os.sep not in str(argv[0]):
                 names.add(str(argv[0]))
     return tuple(sorted(names - {"", ".", ".."}))
+
+
+def _taped_pid(tape: Tape) -> int | None:
+    """Return the process id of the recorded command. None: it was killed, or the tape is of an older version."""
+    ends = (one.data.get("pid") for one in tape.events() if one.kind == RUN_END)
+    pid = next(ends, None)
+    return pid if type(pid) is int and pid > 1 else None
 
 
 def _needs_network(tape: Tape, wishes: ReplayOptions, *, followed: bool) -> bool:
@@ -105,9 +113,7 @@ def _written_folders(
     return (*(one for one in usual if one and os.path.isdir(one)), *found[:_MOST_NAMED])
 
 
-def _fence(
-    wishes: ReplayOptions, own: tuple[str, ...], *, sockets: bool, network: bool
-) -> Fence | None:
+def _fence(wishes: ReplayOptions, needs: FenceNeeds) -> Fence | None:
     """Return the fence of the command. None: real effects are intended.
 
     Live tools of a fork work on the fork's own files if the machine has overlays.
@@ -117,10 +123,10 @@ def _fence(
         if wishes.fork_at is None:
             return None
         with suppress(NoFence):
-            return build(FenceNeeds(own=own, network=True, sockets=sockets), ("namespaces",))
+            return build(needs._replace(network=True), ("namespaces",))
         return None
     try:
-        return build(FenceNeeds(own=own, network=network, sockets=sockets))
+        return build(needs)
     except NoFence as error:
         raise NoFence(
             f"This machine has no fence for the replay: {error}. Nothing was started. "

@@ -6,9 +6,10 @@ Knows the fence's folders and the history of a tape; does not know how files are
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ from playhead.errors import PlayheadError
 from playhead.recording.recorder import Recorder
 from playhead.replay.fence.barrier import Fence, build
 from playhead.replay.fence.inside import FenceNeeds
-from playhead.replay.matching.taped import load
+from playhead.replay.matching.taped import TapedRun, load
+from playhead.replay.report.printed_output import same_text
 from playhead.tape.reader import Tape
 from playhead.workspace.chosen_files import OUTPUT, output_files
 from playhead.workspace.files_report import FilesReport
@@ -121,6 +123,7 @@ def replayed_files(
                 code=frozenset(code),
                 number=start.number,
                 only=None if start.only is None else frozenset(map(os.fsencode, start.only)),
+                is_alike=_comparer(tape, run),
             )
             space.prepare()
             spaces.append(space)
@@ -137,6 +140,16 @@ def replayed_files(
         for fd in folders:
             os.close(fd)
         return None  # a tape without its blobs replays with the current files
+
+
+def _comparer(tape: Tape, run: Path) -> Callable[[bytes, bytes], bool]:
+    """Return a function that compares the content of a file in both runs. The tapes are read when a file differs."""
+
+    @cache
+    def both() -> tuple[TapedRun, TapedRun]:
+        return load(tape), load(Tape(run))
+
+    return lambda before, after: same_text(*both(), before, after)
 
 
 def _restore_outside(tape: Tape, history: FileHistory, fence: Fence) -> None:

@@ -26,6 +26,8 @@ else:
 WATCH = "PLAYHEAD_WATCH"
 # Best first.
 KINDS = ("namespaces", "landlock")
+# Another process may be started between the choice of an id and the fork, or have that id.
+_FORK_ATTEMPTS = 3
 
 
 class Fence:
@@ -196,9 +198,28 @@ def _has_no_new_privileges() -> bool:
         return b"NoNewPrivs:\t1" in file.read()
 
 
+def _fork_as(wanted: int) -> int:
+    """Fork. The child has this process id if it is free and the system allows it (it allows root). Scripts put `$$`
+    into names of files, arguments and input, and would diverge with another id.
+    """
+    for _ in range(_FORK_ATTEMPTS):
+        try:
+            with open("/proc/sys/kernel/ns_last_pid", "wb", buffering=0) as file:
+                file.write(str(wanted - 1).encode())
+        except OSError:
+            break
+        pid = os.fork()
+        if (pid or os.getpid()) == wanted:
+            return pid
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+    return os.fork()
+
+
 def _forked(kind: str, wanted: FenceNeeds) -> Fence:
     ours, its = pair()
-    pid = os.fork()
+    pid = os.fork() if wanted.pid is None else _fork_as(wanted.pid)
     if pid == 0:
         ours.close()
         inside.become(kind, wanted, its)

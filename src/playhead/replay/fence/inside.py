@@ -98,6 +98,8 @@ class FenceNeeds(NamedTuple):
     sockets: bool = False
     # Whether the program may lose the privileges of setuid programs: for an ordinary user a filter requires that.
     unprivileged: bool = False
+    # The process id that it should have, if the system allows it.
+    pid: int | None = None
 
 
 def become(kind: str, wanted: FenceNeeds, line: FenceLine) -> NoReturn:

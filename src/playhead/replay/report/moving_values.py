@@ -1,7 +1,8 @@
-"""Values that no program chooses and that differ from run to run: addresses in memory, ids of processes and threads.
+"""Values that no program chooses and that differ from run to run: addresses in memory, ids of processes and threads,
+durations that a shell measures.
 
-Pure; knows how Python prints them. They are compared by their part in the text: where the recorded run printed its
-first address, the replay prints its first address.
+Pure; knows how Python and shells print them. They are compared by their part in the text: where the recorded run
+printed its first address, the replay prints its first address.
 """
 
 from __future__ import annotations
@@ -16,11 +17,19 @@ _ADDRESS = re.compile(
     r"(?<= at )0x[0-9a-f]{6,16}\b|(?<=, started )\d{12,}|(?<= daemon )\d{12,}(?=\)>)"
     r"|\b0x7[ef][0-9a-f]{10}\b|(?<![\w.])(?:13[89]|140)\d{12}(?![\w.])"
 )
+# As bash reports a job that a signal ended: `run.sh: line 4: 31690 Killed    sleep 30`. Such a process may have been
+# killed before anything else was known of it.
+_JOB = re.compile(
+    r"(?m)(: line \d+:) +\d+(?= (?:Killed|Terminated|Aborted|Hangup|Quit|Interrupt|Segmentation fault"
+    r"|Alarm clock|Broken pipe|User defined signal|Floating point exception|Illegal instruction|Bus error)\b)"
+)
+# As the keyword `time` of shells reports it.
+_TIMED = re.compile(r"(?m)^(real|user|sys)([\t ]+)(?:\d+m)?\d+[.,]\d+s?$")
 _NUMBER = re.compile(r"(?<![\w.])\d{2,10}(?![\w.])")
 
 
 def settled(text: str, pids: Collection[int]) -> tuple[str, int]:
-    """Return the text with a name in place of each address and process id, and their number."""
+    """Return the text with a name in place of each such value, and their number."""
     names: dict[str, str] = {}
     count = 0
 
@@ -37,6 +46,9 @@ def settled(text: str, pids: Collection[int]) -> tuple[str, int]:
         return "[process id]"
 
     text = _ADDRESS.sub(address, text)
+    text, jobs = _JOB.subn(r"\1 [process id]", text)
+    text, times = _TIMED.subn(r"\1\2[duration]", text)
+    count += jobs + times
     if any(str(pid) in text for pid in pids):
         text = _NUMBER.sub(number, text)
     return text, count

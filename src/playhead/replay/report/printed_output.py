@@ -210,7 +210,7 @@ def remarks(then: TapedRun, now: TapedRun) -> list[str]:
                 f"{lines} log lines of HTTP libraries about connections were not compared."
             )
         if moving:
-            found.append(f"{moving} memory addresses and process ids were not compared.")
+            found.append(f"{moving} memory addresses, process ids and durations were not compared.")
         return found
     found = []
     if _difference(then, now, ("stdout",), _same) and not difference(then, now):
@@ -291,12 +291,22 @@ def _moving(recording: TapedRun) -> int:
 
 def _pids(recording: TapedRun) -> frozenset[int]:
     """Return the ids of the processes of a run: those on its tape, and those that these have started."""
-    found = [one.data.get("pid") for one in recording.segments.values() if _is_dict(one.data)]
+    known = [*recording.segments.values(), *filter(None, [recording.run_end])]
+    found = [one.data.get("pid") for one in known if _is_dict(one.data)]
     for call in recording.calls:
         outcome = call.outcome
         if outcome is not None and _is_dict(outcome.data):
             found.append(outcome.data.get("pid"))
     return frozenset(one for one in found if type(one) is int and one > 1)
+
+
+def same_text(recorded: TapedRun, replayed: TapedRun, before: bytes, after: bytes) -> bool:
+    """Return whether the content of a file is the same, except for values that no program chooses."""
+    try:
+        texts = before.decode(), after.decode()
+    except UnicodeDecodeError:
+        return False
+    return _settled(recorded, texts[0]) == _settled(replayed, texts[1])
 
 
 def _is_dict(data: Any) -> bool:

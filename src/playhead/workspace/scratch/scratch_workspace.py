@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -26,6 +26,9 @@ from playhead.workspace.scratch.database_compare import is_database, same_rows
 from playhead.workspace.scratch.live_files import ScratchFolder
 from playhead.workspace.scratch.open_files import open_for_writing
 from playhead.workspace.tree_listing import Change, Tree, shown
+
+# Larger files are compared byte by byte only.
+_LARGEST_TEXT = 4 * 1024 * 1024
 
 
 class MadeChanges(NamedTuple):
@@ -48,10 +51,14 @@ class ScratchWorkspace:
         code: frozenset[bytes] = frozenset(),
         number: int = 0,
         only: frozenset[bytes] | None = None,
+        is_alike: Callable[[bytes, bytes], bool] = lambda _before, _after: False,
     ) -> None:
-        """`only`: the names of single files, if the folder is not a workspace."""
+        """`only`: the names of single files, if the folder is not a workspace. `is_alike`: whether recorded and
+        replayed content differ only in values that no program chooses.
+        """
         self._history = history
         self._only = only
+        self._is_alike = is_alike
         self._folder = folder
         self._excluded = excluded
         self._number = number
@@ -247,25 +254,32 @@ class ScratchWorkspace:
             if one.path not in self._code
             and one.path not in self._not_restored
             and not (one.path in self._kept_folders and one.before is None)
-            and not self._is_same_database(one)
+            and not self._is_same_content(one)
         ]
         if found and self._history.gaps:
             # The end of the recording is not known for certain.
             return replace(report, why=f"{self._history.gaps:,} changes were not recorded")
         return replace(report, same=not found, differing=tuple(found))
 
-    def _is_same_database(self, change: Change) -> bool:
-        """Return whether a file is a database that differs only in timestamps of SQLite's own clock."""
+    def _is_same_content(self, change: Change) -> bool:
+        """Return whether a file differs only in values that no program chooses: process ids in a log, or timestamps of
+        SQLite's own clock in a database.
+        """
         then, now = change.before, change.after
         if then is None or now is None or not (then.is_file and then.is_stored and now.is_file):
             return False
         try:
             before = self._history.content(then, self._number)
             path = os.path.join(os.fsencode(self._folder), change.path)
-            after = read_file(path).data if is_database(before) else b""
+            after = (
+                read_file(path).data if now.size <= _LARGEST_TEXT or is_database(before) else b""
+            )
         except (OSError, PlayheadError):
             return False
-        return is_database(after) and same_rows(before, after)
+        if is_database(before):
+            return is_database(after) and same_rows(before, after)
+        is_small = len(before) <= _LARGEST_TEXT and now.size <= _LARGEST_TEXT
+        return is_small and then.mode == now.mode and self._is_alike(before, after)
 
     def forked(self, base: Tree, root: str) -> ForkedFiles:
         """Return the changes that a fork which started from `base` would make to the real folder. Called at its end."""
