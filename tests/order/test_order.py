@@ -408,6 +408,32 @@ def test_calls_that_are_open_when_the_program_ends_are_open_in_a_replay(end, tmp
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
 
 
+# It is killed while it computes, before its first call.
+KILLED_EARLY = """
+import os, subprocess, sys
+print(os.getpid(), flush=True)
+while os.path.exists(sys.argv[1]):
+    pass
+subprocess.run(["true"])
+print("never")
+"""
+
+
+def test_a_run_that_was_killed_before_its_first_call_ends_at_that_call(tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "program.py").write_text(KILLED_EARLY)
+    flag = tmp_path / "flag"
+    flag.touch()
+    command = [*PLAYHEAD, "record", "--store", str(tmp_path / "store"), "--", sys.executable]
+    with subprocess.Popen(
+        [*command, "program.py", str(flag)], cwd=tmp_path / "work", stdout=subprocess.PIPE
+    ) as recording:
+        os.kill(int(recording.stdout.readline()), signal.SIGKILL)
+    flag.unlink()
+    now = run(tmp_path, "replay", "last")
+    assert (now.returncode, b"never" in now.stdout) == (0, False), now.stderr
+
+
 def test_deadlines_of_trio_pass_in_the_order_of_the_tape_if_the_program_computes(tmp_path):
     then = record(tmp_path, TRIO_COMPUTES)
     # A lock of trio is not one of the program's, although a generated constructor makes it. `sleep(0)` is not a point.

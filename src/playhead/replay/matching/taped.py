@@ -111,7 +111,12 @@ class TapedRun:
 
     @property
     def was_killed(self) -> bool:
-        """Return whether a process that made calls never closed its segment."""
+        """Return whether a process that made calls never closed its segment; without any calls, whether the command was
+        killed.
+        """
+        if not self.calls:
+            code = self.tape.manifest.exit_code
+            return code is not None and (code < 0 or code > 128)  # a shell adds 128 to a signal
         return any(call.event.segment not in self.closed for call in self.calls)
 
 

@@ -6,15 +6,19 @@ reaches. So two runs of one program leave databases whose rows differ in these t
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
-from contextlib import closing
+import tempfile
+from contextlib import closing, suppress
 from itertools import zip_longest
 from typing import Any
 
 _MAGIC = b"SQLite format 3\0"
 # The file format of a database in WAL mode, which a database in memory cannot have.
 _WAL, _ROLLBACK = b"\x02\x02", b"\x01\x01"
+# The ending of the log of a database in WAL mode.
+LOG = b"-wal"
 _LARGEST = 64 * 1024 * 1024
 # A timestamp as SQLite writes it: `2026-11-16 05:12:01`, with fractions of a second or without a time.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?")
@@ -22,6 +26,24 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?")
 
 def is_database(data: bytes) -> bool:
     return data.startswith(_MAGIC) and len(data) <= _LARGEST
+
+
+def with_log(data: bytes, log: bytes | None) -> bytes:
+    """Return a database together with the changes in its log; None: it has no log. If they cannot be read, the database
+    alone.
+    """
+    if not log:
+        return data
+    with tempfile.TemporaryDirectory() as folder, suppress(sqlite3.Error):
+        path = os.path.join(os.fsencode(folder), b"copy.db")
+        for name, content in ((path, data), (path + LOG, log)):
+            with open(name, "wb") as file:
+                file.write(content)
+        with closing(sqlite3.connect(os.fsdecode(path))) as copy:
+            copy.execute("pragma wal_checkpoint(truncate)").fetchall()
+        with open(path, "rb") as file:
+            return file.read()
+    return data
 
 
 def same_rows(before: bytes, after: bytes) -> bool:

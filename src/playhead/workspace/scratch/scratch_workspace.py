@@ -22,7 +22,12 @@ from playhead.workspace.folder_compare import compare_folder, is_now
 from playhead.workspace.fork_result import ForkedFiles, forked_files
 from playhead.workspace.history import FileEffect, FileHistory, apply_changes
 from playhead.workspace.restore import apply_effects
-from playhead.workspace.scratch.database_compare import is_database, same_rows
+from playhead.workspace.scratch.database_compare import (
+    LOG,
+    is_database,
+    same_rows,
+    with_log,
+)
 from playhead.workspace.scratch.live_files import ScratchFolder
 from playhead.workspace.scratch.open_files import open_for_writing
 from playhead.workspace.tree_listing import Change, Tree, shown
@@ -254,32 +259,51 @@ class ScratchWorkspace:
             if one.path not in self._code
             and one.path not in self._not_restored
             and not (one.path in self._kept_folders and one.before is None)
-            and not self._is_same_content(one)
+            and not self._is_same_text(one)
+            and not self._is_same_database(one, wanted)
         ]
         if found and self._history.gaps:
             # The end of the recording is not known for certain.
             return replace(report, why=f"{self._history.gaps:,} changes were not recorded")
         return replace(report, same=not found, differing=tuple(found))
 
-    def _is_same_content(self, change: Change) -> bool:
-        """Return whether a file differs only in values that no program chooses: process ids in a log, or timestamps of
-        SQLite's own clock in a database.
-        """
+    def _is_same_text(self, change: Change) -> bool:
+        """Return whether a file differs only in values that no program chooses: process ids in a log."""
         then, now = change.before, change.after
         if then is None or now is None or not (then.is_file and then.is_stored and now.is_file):
             return False
         try:
             before = self._history.content(then, self._number)
             path = os.path.join(os.fsencode(self._folder), change.path)
-            after = (
-                read_file(path).data if now.size <= _LARGEST_TEXT or is_database(before) else b""
-            )
+            after = read_file(path).data if now.size <= _LARGEST_TEXT else b""
         except (OSError, PlayheadError):
             return False
-        if is_database(before):
-            return is_database(after) and same_rows(before, after)
         is_small = len(before) <= _LARGEST_TEXT and now.size <= _LARGEST_TEXT
-        return is_small and then.mode == now.mode and self._is_alike(before, after)
+        is_text = is_small and not is_database(before)
+        return is_text and then.mode == now.mode and self._is_alike(before, after)
+
+    def _is_same_database(self, change: Change, wanted: Tree) -> bool:
+        """Return whether a file is a database, or the log of one, that differs only in timestamps of SQLite's own clock
+        or in its division into database and log. SQLite empties the log when the last connection is closed, which a
+        program may leave to the garbage collector.
+        """
+        path = change.path.removesuffix(LOG)
+        full = os.path.join(os.fsencode(self._folder), path)
+        try:
+            before = self._content(wanted, path)
+            if before is None or not is_database(before):
+                return False
+            after = with_log(read_file(full).data, _content_now(full + LOG))
+            before = with_log(before, self._content(wanted, path + LOG))
+        except (OSError, PlayheadError):
+            return False
+        return is_database(after) and same_rows(before, after)
+
+    def _content(self, tree: Tree, path: bytes) -> bytes | None:
+        entry = tree.get(path)
+        if entry is None or not (entry.is_file and entry.is_stored):
+            return None
+        return self._history.content(entry, self._number)
 
     def forked(self, base: Tree, root: str) -> ForkedFiles:
         """Return the changes that a fork which started from `base` would make to the real folder. Called at its end."""
@@ -315,3 +339,7 @@ def _is_as_left(change: Change, end: Tree) -> bool:
     """Return whether the current file is the one that the recorded run left behind."""
     left = end.get(change.path)
     return left is None if change.before is None else change.before.same_as(left)
+
+
+def _content_now(path: bytes) -> bytes | None:
+    return read_file(path).data if os.path.exists(path) else None
