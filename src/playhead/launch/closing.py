@@ -168,8 +168,8 @@ def close(run: Run, command: list[str], attended: Attended) -> None:
     _tell_left(run, attended)
     rules.withdraw(run.path)
     status = status_of(ended)
-    error = _error(seen, run.recorder.root, status)
-    run.end(error, status=status, exit_code=ended.code, pid=ended.pid)
+    failure = _error(seen, run.recorder.root, status)
+    run.end(failure, status=status, exit_code=ended.code, pid=ended.pid)
     _complete(run, seen)
 
 
