@@ -17,6 +17,7 @@ from playhead.events import Event
 from playhead.tape.reader import Tape
 from playhead.tape.reading.file_losses import FileLosses
 from playhead.workspace.blobs.pool import Pool
+from playhead.workspace.call_kinds import CallKinds
 from playhead.workspace.git_objects import GitObjects
 from playhead.workspace.tree_listing import (
     Change,
@@ -51,6 +52,8 @@ class FileEffect:
     own_apart: bool = False
     # Files of which only the time changed. Views do not show them.
     touched: tuple[Change, ...] = ()
+    # Whether an agent's own housekeeping made them: a replay may do without these calls.
+    is_side: bool = False
     # The run was resumed after this call, and the files were changed in between.
     resumed_after: str | None = None
 
@@ -213,11 +216,12 @@ def apply_changes(tree: dict[bytes, FileEntry], changes: Iterable[Change]) -> No
 def read_history(tape: Tape, home: Path) -> FileHistory:
     """Read the file history of a tape. `home` is the store whose pool has the content."""
     pool = Pool(home)
-    history, losses = FileHistory([], [], pool), FileLosses()
+    history, losses, kinds = FileHistory([], [], pool), FileLosses(), CallKinds()
     last_call: str | None = None
     for event in tape.events():
         if event.kind == events.CALL and event.ours:
             last_call = event.ref
+            kinds.add(event.ref, event.data)
         if event.kind == events.SEGMENT_START and event.ours:
             history.pythons += _script(event)
         if event.kind in (events.WORKSPACE, events.FILES) and event.ours:
@@ -230,6 +234,7 @@ def read_history(tape: Tape, home: Path) -> FileHistory:
                 history.effects.append(_effect(whole))
     for event, count in losses.unsettled():
         history.effects.append(replace(_effect(event), gaps=count))
+    history.effects = [part for one in history.effects for part in kinds.attributed(one)]
     return history
 
 

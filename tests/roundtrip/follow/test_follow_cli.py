@@ -480,3 +480,19 @@ def test_programs_that_an_agent_runs_for_itself_may_differ_and_are_not_run(
     now = playhead("replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
     assert (playhead.folder / "ran.log").read_text() == "ran\n"
+
+
+def test_files_that_an_agent_writes_beside_a_filter_are_its_own(playhead):
+    # The name of an agent: it is executed in a replay, too.
+    agent = playhead.file(
+        "claude",
+        "#!/bin/bash\necho one > a.txt\nsed -i s/one/uno/ a.txt\nread line < a.txt; echo $line\n"
+        "echo eins > a.txt\ntouch done.txt\n",
+    )
+    then = playhead("record", "--", "bash", "-c", f"{agent} | tee log.txt")
+    assert then.stdout == "uno\n", then.stderr
+    for name in ("a.txt", "log.txt", "done.txt"):
+        (playhead.folder / name).unlink()
+    now = playhead("replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+    assert "files: identical (3 changed by the run)" in now.stderr

@@ -251,8 +251,11 @@ class ScratchWorkspace:
         if self.problem is not None:
             return replace(report, why=self.problem)
         wanted = dict(self._history.start(self._number))
-        for effect in self._effects:
-            apply_changes(wanted, effect.all_changes)
+        # Agents do housekeeping on timers, also in the repository: Qwen Code adds a note to a commit, or does not.
+        unmade = {at for at, effect in self._waiting if effect.is_side}
+        for at, effect in enumerate(self._effects):
+            if at not in unmade:
+                apply_changes(wanted, effect.all_changes)
         found = [
             shown(one.path)
             for one in compare_folder(wanted, self._folder, self._excluded, only=self._only)
