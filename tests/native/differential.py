@@ -21,7 +21,7 @@ from playhead.host import native_core
 from playhead.recording import encoder
 from playhead.recording.encoder import NewEvent, OpenSegment, append
 from playhead.redact import Redactor, clues, shapes
-from playhead.redact.spans import is_confirmed, spans, suspicious
+from playhead.redact.spans import _near, is_confirmed, spans, suspicious
 from playhead.tape import writer as writing
 from playhead.tape.blobs import THRESHOLD
 
@@ -348,6 +348,17 @@ def compare_search(rng: random.Random, redactor: Redactor) -> None:
     compare_levels(raw.decode("utf-8", "replace"))
 
 
+def compare_near(rng: random.Random) -> None:
+    """One text: a rule that is matched near its literal alone finds what it finds in the whole text."""
+    raw = (_marked(rng) + rng.choice((" ", "\n", "\\n", "")) + _marked(rng)).encode()
+    for _, literals, pattern in shapes.marked(raw, clues._RULES):
+        offsets = shapes.OFFSETS.get(literals[0])
+        if offsets is not None:
+            near = {hit.span(hit.lastindex) for hit in _near(raw, literals, pattern, *offsets)}
+            whole = {hit.span(hit.lastindex) for hit in pattern.finditer(raw)}
+            assert whole <= near, raw
+
+
 _RULES_ALONE = Redactor(key=b"k" * 32)
 
 
@@ -624,6 +635,7 @@ def compare(count: int, seed: int) -> None:
     for _ in range(count):
         compare_search(rng, redactor)
         compare_encoding(rng, keys, redactor)
+        compare_near(rng)
     with tempfile.TemporaryDirectory() as folder:
         compare_lines(rng, Path(folder), max(20, count // 10))
         written = compare_events(Path(folder), seed, max(20, count // 10))

@@ -111,7 +111,7 @@ MARKED_RUNS: tuple[MarkedRule, ...] = (
     ("google", (b"1//0",), r"(?<![\w/])(1//0[\w-]{20,})"),
     ("terraform", (b".atlasv1.",), r"(?<![\w.])([A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,})"),
     ("airtable", (b"pat",), r"(?<![\w.])(pat[A-Za-z0-9]{14}\.[0-9a-f]{64})(?![\w])"),
-    ("signature", (b"ignature=",), r"(?i:signature)=([0-9a-f]{64})(?![0-9a-f])"),
+    ("signature", (b"ignature=", b"IGNATURE="), r"(?i:signature)=([0-9a-f]{64})(?![0-9a-f])"),
     (
         "signature",
         (b"-signature", b"-Signature"),
@@ -183,6 +183,24 @@ MARKED_NAMES: tuple[MarkedRule, ...] = (
     ),
 )
 
+# How far behind the start of a match its literal is, at least and at most, by the first literal of a rule. Other rules
+# search the whole text, which takes 50 ns for each byte: three such rules made 1 MB of source code take 70 ms.
+OFFSETS: dict[bytes, tuple[int, int]] = {
+    **dict.fromkeys((b"1//0", b"pat", b"?key=", b"code=", b"login ", b"curl", b"mysql"), (0, 0)),
+    b"sshpass": (0, 0),
+    b"Q~": (4, 4),
+    b"-us": (32, 32),
+    b".atlasv1.": (14, 14),
+    # Of a list in YAML: indented by at most 64 blanks.
+    b"ignature=": (1, 1),
+    b"-signature": (5, 6),
+    b'"auth': (0, 15),
+    b"oken: ": (1, 67),
+    b"uthorization": (1, 1),
+    b"ookie:": (1, 5),
+    b"essionid=": (0, 4),
+}
+
 _IN_RUN = tuple(one for one in _STARTS if one[-1] != ".")
 STARTS_IN_RUN = tuple(one.encode() for one in _IN_RUN)
 # Up to this many searches, checking one literal after the other is quicker than compiling a pattern.
@@ -236,15 +254,17 @@ def exact() -> re.Pattern[bytes]:
 _marked: dict[str, re.Pattern[bytes]] = {}
 
 
-def marked(raw: bytes, rules: tuple[MarkedRule, ...]) -> Iterator[tuple[str, re.Pattern[bytes]]]:
-    """Yield kind and pattern of each of the rules whose literal is in `raw`."""
+def marked(
+    raw: bytes, rules: tuple[MarkedRule, ...]
+) -> Iterator[tuple[str, tuple[bytes, ...], re.Pattern[bytes]]]:
+    """Yield kind, literals and pattern of each of the rules whose literal is in `raw`."""
     for kind, literals, pattern in rules:
         for one in literals:
             if one in raw:
                 made = _marked.get(pattern)
                 if made is None:
                     made = _marked[pattern] = _after_escapes(pattern)
-                yield kind, made
+                yield kind, literals, made
                 break
 
 

@@ -358,6 +358,23 @@ def _marked(raw: bytes, at: int) -> Iterator[Span]:
 
 
 def _matches(raw: bytes, rules: tuple[shapes.MarkedRule, ...]) -> Iterator[Span]:
-    for kind, pattern in shapes.marked(raw, rules):
-        for hit in pattern.finditer(raw):
+    for kind, literals, pattern in shapes.marked(raw, rules):
+        offsets = shapes.OFFSETS.get(literals[0])
+        hits = pattern.finditer(raw) if offsets is None else _near(raw, literals, pattern, *offsets)
+        for hit in hits:
             yield (*hit.span(hit.lastindex or 0), kind)
+
+
+def _near(
+    raw: bytes, literals: tuple[bytes, ...], pattern: re.Pattern[bytes], least: int, most: int
+) -> Iterator[re.Match[bytes]]:
+    """Yield the matches that begin from `least` to `most` bytes before one of the literals."""
+    for one in literals:
+        at = raw.find(one)
+        while at >= 0:
+            # The nearest start first: one further back may be that of another literal.
+            for start in range(at - least, max(0, at - most) - 1, -1):
+                if (hit := pattern.match(raw, start)) is not None:
+                    yield hit
+                    break
+            at = raw.find(one, at + 1)

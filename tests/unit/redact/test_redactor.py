@@ -67,6 +67,11 @@ def test_a_path_with_the_name_after_a_backslash_hides_no_token(redactor):
     assert "hunter2" not in redactor.clean_text("C:\\x&\\TOKEN=hunter2hunter2")
 
 
+def test_a_signature_in_capitals_is_replaced_without_one_in_small_letters(redactor):
+    signature = "0a1b2c3d" * 8
+    assert signature not in redactor.clean_text(f"SIGNATURE={signature}")
+
+
 def test_placeholders_depend_on_the_key_of_the_store(redactor):
     assert redactor.clean_text(SECRET) != Redactor(key=b"j" * 32).clean_text(SECRET)
 

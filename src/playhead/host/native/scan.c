@@ -702,7 +702,7 @@ static int pair_found(search *self, size_t at)
 }
 
 /* Looks at the pair at `at`. 1: the search is over; -1: an exception is set. */
-static int look_at_pair(search *self, const uint8_t *bits, size_t at)
+static inline __attribute__((always_inline)) int look_at_pair(search *self, const uint8_t *bits, size_t at)
 {
     if (!has(bits, (unsigned)self->raw[at] << 8 | self->raw[at + 1]))
         return 0;
