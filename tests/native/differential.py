@@ -21,7 +21,7 @@ from playhead.host import native_core
 from playhead.recording import encoder
 from playhead.recording.encoder import NewEvent, OpenSegment, append
 from playhead.redact import Redactor, clues, shapes
-from playhead.redact.spans import _near, is_confirmed, spans, suspicious
+from playhead.redact.spans import OFFSETS, _near, is_confirmed, spans, suspicious
 from playhead.tape import writer as writing
 from playhead.tape.blobs import THRESHOLD
 
@@ -352,7 +352,7 @@ def compare_near(rng: random.Random) -> None:
     """One text: a rule that is matched near its literal alone finds what it finds in the whole text."""
     raw = (_marked(rng) + rng.choice((" ", "\n", "\\n", "")) + _marked(rng)).encode()
     for _, literals, pattern in shapes.marked(raw, clues._RULES):
-        offsets = shapes.OFFSETS.get(literals[0])
+        offsets = OFFSETS.get(literals[0])
         if offsets is not None:
             near = {hit.span(hit.lastindex) for hit in _near(raw, literals, pattern, *offsets)}
             whole = {hit.span(hit.lastindex) for hit in pattern.finditer(raw)}

@@ -64,6 +64,23 @@ _IN_BLOCK = b"a" * _BLOCK
 _BLOCK_END = 64
 # Bytes with a NUL and at least this long are searched in their texts alone (see `_islands`).
 BINARY = 64 * 1024
+# How far behind the start of a match its literal is, at least and at most, by the first literal of a rule. Other rules
+# search the whole text, which takes 50 ns for each byte: three such rules made 1 MB of source code take 70 ms.
+OFFSETS: dict[bytes, tuple[int, int]] = {
+    **dict.fromkeys((b"1//0", b"pat", b"?key=", b"code=", b"login ", b"curl", b"mysql"), (0, 0)),
+    b"sshpass": (0, 0),
+    b"Q~": (4, 4),
+    b"-us": (32, 32),
+    b".atlasv1.": (14, 14),
+    # Of a list in YAML: indented by at most 64 blanks.
+    b"ignature=": (1, 1),
+    b"-signature": (5, 6),
+    b'"auth': (0, 15),
+    b"oken: ": (1, 67),
+    b"uthorization": (1, 1),
+    b"ookie:": (1, 5),
+    b"essionid=": (0, 4),
+}
 
 
 def suspicious(
@@ -359,7 +376,7 @@ def _marked(raw: bytes, at: int) -> Iterator[Span]:
 
 def _matches(raw: bytes, rules: tuple[shapes.MarkedRule, ...]) -> Iterator[Span]:
     for kind, literals, pattern in shapes.marked(raw, rules):
-        offsets = shapes.OFFSETS.get(literals[0])
+        offsets = OFFSETS.get(literals[0])
         hits = pattern.finditer(raw) if offsets is None else _near(raw, literals, pattern, *offsets)
         for hit in hits:
             yield (*hit.span(hit.lastindex or 0), kind)
