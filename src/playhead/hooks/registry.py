@@ -103,6 +103,7 @@ ROWS: tuple[Row, ...] = (
     Row("asyncio.base_events", "stream.lookups:hook_loop", "stream"),
     Row("pymysql.connections", "stream.mysql_attributes", "stream"),
     Row("aiomysql.connection", "stream.mysql_attributes:hook_aiomysql", "stream"),
+    Row("pymongo.message", "stream.mongo_ids", "stream"),
     Row("celery.utils.nodenames", "stream.celery_names", "stream"),
     Row("kombu.common", "stream.celery_names:hook_kombu", "stream"),
     # gRPC
@@ -137,6 +138,10 @@ ROWS: tuple[Row, ...] = (
     Row("tempfile", "ambient.tempfile_names", "entropy"),
     Row("_pytest.pathlib", "ambient.pytest_folders", "entropy"),
     Row("socket", "ambient.bound_ports", "entropy"),
+    Row("os", "ambient.machine_reads:hook_os", "entropy"),
+    Row("resource", "ambient.machine_reads:hook_resource", "entropy"),
+    Row("socket", "ambient.machine_reads:hook_socket", "entropy"),
+    Row("psutil", "ambient.machine_reads:hook_psutil", "entropy"),
     Row("uuid", "ambient.entropy_reads:hook_uuid", "entropy"),
     Row("warnings", "ambient.warning_filters", "tool"),
     Row("uuid_utils", "ambient.entropy_reads:hook_uuid_utils", "entropy"),

@@ -103,7 +103,7 @@ with made, made.makefile("rw") as file:
     for word in ("one", "two", "quit"):
         file.write(word + "\\n")
         file.flush()
-        print(file.readline(), made.getpeername()[0])
+        print(file.readline(), made.getpeername()[0], made.getsockname())
     print(repr(file.read()))
 """
 ASYNCIO = """

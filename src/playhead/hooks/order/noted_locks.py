@@ -37,7 +37,9 @@ else:
     locks = Later("playhead.hooks.order.locks")  # only a replay loads it
 
 # Packages whose locks guard a connection that several threads use.
-_OF_CONNECTIONS = ("/psycopg/", "/langgraph/checkpoint/postgres/")
+_OF_CONNECTIONS = (
+    *("/psycopg/", "/langgraph/checkpoint/postgres/", "/redis/connection.py", "/pymongo/lock.py"),
+)
 # A module that imports one of these makes such locks as well: SqliteSaver of LangGraph, SQLiteSession of OpenAI Agents.
 _DRIVERS = ("sqlite3", "aiosqlite")
 # Owners of the other locks that are recorded: the program (no package), and packages that pass objects from one thread

@@ -92,6 +92,10 @@ class Feed:
             return (host.strip("[]"), int(port), 0, 0)
         return name
 
+    def here(self, family: int) -> Any:
+        """Return the program's own address if the tape does not have it."""
+        return ("127.0.0.1", 0) if family == socket.AF_INET else ("::1", 0, 0, 0)
+
     def close(self) -> None:
         self._is_closed = True
         self._end.close()

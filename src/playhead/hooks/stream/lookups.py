@@ -6,6 +6,7 @@ that need no resolver. Knows `socket.getaddrinfo`, `socket.gethostbyname` and th
 
 from __future__ import annotations
 
+import _socket
 import socket
 import sys
 
@@ -157,7 +158,7 @@ def _deck_for(host: Any, frame: Any, *, in_thread: bool) -> Deck | None:
 
 
 def _needs_no_resolver(host: str) -> bool:
-    if host in ("localhost", socket.gethostname()):
+    if host in ("localhost", _socket.gethostname()):
         return True
     return ":" in host or host.replace(".", "").isdigit()
 

@@ -17,7 +17,7 @@ from playhead.hooks.guest import Patches, need
 from playhead.hooks.stream.feeding import Feed, feed_for
 from playhead.hooks.stream.talk import ConnectAdapter, Talk
 from playhead.host import own_listeners
-from playhead.recording import deck
+from playhead.recording import ambient, deck
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,16 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """`module` is socket."""
     kind = module.socket
     need(kind, "connect", "connect_ex", "send", "sendall", "sendmsg", "recv", "recv_into")
-    need(kind, "_real_close", "setsockopt", "getsockopt", "getpeername", "shutdown", "listen")
+    need(
+        kind,
+        "_real_close",
+        "setsockopt",
+        "getsockopt",
+        "getpeername",
+        "getsockname",
+        "shutdown",
+        "listen",
+    )
     patches.replace(kind, "connect", _connect)
     patches.replace(kind, "connect_ex", _connect_ex)
     patches.replace(kind, "send", _send)
@@ -61,6 +70,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(kind, "setsockopt", _setsockopt)
     patches.replace(kind, "getsockopt", _getsockopt)
     patches.replace(kind, "getpeername", _getpeername)
+    patches.replace(kind, "getsockname", _getsockname)
     patches.replace(kind, "listen", own_listeners.around_listen)
     patches.on_undo(_talks.clear)
 
@@ -329,3 +339,19 @@ def _getpeername(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return original(self) if feed is None else feed.peer(self.family)
 
     return getpeername
+
+
+def _getsockname(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def getsockname(self: Any) -> Any:
+        if not _talks or self not in _talks:
+            return original(self)
+        feed = _feeds.get(self)
+        if feed is not None and self.family == socket.AF_UNIX:
+            return ""
+        # The port is the system's choice. The replayed connection is a socket pair, which has none.
+        here = original(self) if feed is None else feed.here(self.family)
+        if not isinstance(here, tuple):
+            return here
+        return tuple(ambient.read("local address", lambda: list(here)))
+
+    return getsockname
