@@ -118,6 +118,14 @@ def test_keep_is_remembered_and_can_be_undone(tape, store, playhead):
     assert not kept()
 
 
+def test_verify_says_that_one_event_was_lost(playhead, forge, store):
+    tape = forge(lost=1)
+    tape.end()
+    assert (
+        "incomplete: 1 event was lost" in playhead("verify", tape.path.name, "--store", store).out
+    )
+
+
 @pytest.mark.parametrize("counted_by", ["manifest", "segment"])
 def test_verify_says_how_many_events_were_lost_while_recording(playhead, forge, store, counted_by):
     tape = forge(lost=2808 if counted_by == "manifest" else 0)

@@ -31,8 +31,8 @@ def verification_lines(
         yield Text(f"✗ {name}  {one_line(str(found), 400)}", style="failed")
         return
     losses = [
-        f"{words.count(number)} {noun} were lost"
-        for number, noun in ((found.lost, "events"), (found.lost_file_changes, "file changes"))
+        f"1 {noun} was lost" if number == 1 else f"{words.count(number)} {noun}s were lost"
+        for number, noun in ((found.lost, "event"), (found.lost_file_changes, "file change"))
         if number
     ]
     if found.ok and losses:
