@@ -357,3 +357,28 @@ def test_an_agent_of_which_only_a_file_knows_the_address_is_recorded(native, nam
     assert "partial" not in then.stderr
     ended = native.playhead("replay", native.run.name, environ=keys)
     assert (ended.returncode, ended.stdout) == (0, then.stdout), ended.stderr
+
+
+EDITS = {
+    "claude": ("Edit", {"old_string": "uno", "new_string": "eins"}),
+    "gemini": ("replace", {"old_string": "uno", "new_string": "eins", "instruction": "edit"}),
+}
+READS = {"claude": "Read", "gemini": "read_file"}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_agent_that_edits_files_in_front_of_tee_reads_what_it_read_then(native, name):
+    words, tool, argument = STARTED[name]
+    words = [word.replace("Bash", "Bash,Read,Edit") for word in words]
+    path = {"file_path": str(native.folder / "work" / "a.txt")}
+    edit, arguments = EDITS[name]
+    script = [
+        says("Changing.", (tool, {argument: "sed -i s/one/uno/ a.txt"})),
+        says("Reading.", (READS[name], path)),
+        says("Editing.", (edit, {**path, **arguments})),
+        says("Two files."),
+    ]
+    line = f"{shlex.join([str(NPM / name), *words])} 2>&1 | tee ../log.txt"
+    then = native.record(script, ["bash", "-c", line])
+    assert "Two files." in then.stdout
+    native.replay()
