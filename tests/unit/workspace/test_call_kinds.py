@@ -1,7 +1,14 @@
 """A change belongs to the open calls that can have made it."""
 
+from dataclasses import replace
+
+import pytest
+
+from playhead.workspace.blobs.pool import Pool
 from playhead.workspace.call_kinds import CallKinds
-from playhead.workspace.history import FileEffect
+from playhead.workspace.folder_compare import compare_folder
+from playhead.workspace.history import FileEffect, FileHistory, WorkspaceStart
+from playhead.workspace.scratch.scratch_workspace import ScratchWorkspace
 from playhead.workspace.tree_listing import Change
 
 
@@ -50,3 +57,23 @@ def test_only_changes_of_housekeeping_alone_are_side_changes():
         effect(paths=(b"a",)),
     ]
     assert [next(kinds.attributed(one)).is_side for one in sides] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_side", "same"),
+    [("note", True, True), (None, True, True), ("other", True, False), (None, False, False)],
+)
+def test_a_file_of_housekeeping_that_a_replay_did_not_do_may_be_there_or_not(
+    tmp_path, text, is_side, same
+):
+    folder, file = tmp_path / "work", tmp_path / "work" / "note.txt"
+    folder.mkdir()
+    file.write_text("note")
+    changes = tuple(compare_folder({}, str(folder)))
+    history = FileHistory([], [], Pool(tmp_path / "store"))
+    history.starts.append(WorkspaceStart(number=0, root=str(folder), tree="empty", facts={}))
+    history._trees[0] = {}
+    made = replace(effect("1:1", paths=()), changes=changes, gaps=0, is_side=is_side)
+    history.effects.append(made)
+    file.unlink() if text is None else file.write_text(text)
+    assert ScratchWorkspace(history, str(folder)).report().same is same

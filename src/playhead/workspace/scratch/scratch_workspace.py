@@ -250,21 +250,12 @@ class ScratchWorkspace:
         )
         if self.problem is not None:
             return replace(report, why=self.problem)
-        wanted = dict(self._history.start(self._number))
-        # Agents do housekeeping on timers, also in the repository: Qwen Code adds a note to a commit, or does not.
-        unmade = {at for at, effect in self._waiting if effect.is_side}
-        for at, effect in enumerate(self._effects):
-            if at not in unmade:
-                apply_changes(wanted, effect.all_changes)
-        found = [
-            shown(one.path)
-            for one in compare_folder(wanted, self._folder, self._excluded, only=self._only)
-            if one.path not in self._code
-            and one.path not in self._not_restored
-            and not (one.path in self._kept_folders and one.before is None)
-            and not self._is_same_text(one)
-            and not self._is_same_database(one, wanted)
-        ]
+        found = self._differing(self._effects)
+        made = self._effects_without_unmade_sides()
+        if found and len(made) < len(self._effects):
+            # Either state is right: the agent itself may have changed the file while its housekeeping ran.
+            others = set(self._differing(made))
+            found = [one for one in found if one in others]
         if found and self._history.gaps:
             # The end of the recording is not known for certain.
             return replace(report, why=f"{self._history.gaps:,} changes were not recorded")
@@ -284,6 +275,28 @@ class ScratchWorkspace:
         is_small = len(before) <= _LARGEST_TEXT and now.size <= _LARGEST_TEXT
         is_text = is_small and not is_database(before)
         return is_text and then.mode == now.mode and self._is_alike(before, after)
+
+    def _effects_without_unmade_sides(self) -> list[FileEffect]:
+        """Return the effects except those of housekeeping that this replay did not do. Agents do it on timers, also in
+        the repository: Qwen Code adds a note to a commit, or does not.
+        """
+        unmade = {at for at, effect in self._waiting if effect.is_side}
+        return [one for at, one in enumerate(self._effects) if at not in unmade]
+
+    def _differing(self, effects: Iterable[FileEffect]) -> list[str]:
+        """Return the files that differ from those that these effects leave."""
+        wanted = dict(self._history.start(self._number))
+        for effect in effects:
+            apply_changes(wanted, effect.all_changes)
+        return [
+            shown(one.path)
+            for one in compare_folder(wanted, self._folder, self._excluded, only=self._only)
+            if one.path not in self._code
+            and one.path not in self._not_restored
+            and not (one.path in self._kept_folders and one.before is None)
+            and not self._is_same_text(one)
+            and not self._is_same_database(one, wanted)
+        ]
 
     def _is_same_database(self, change: Change, wanted: Tree) -> bool:
         """Return whether a file is a database, or the log of one, that differs only in timestamps of SQLite's own clock
