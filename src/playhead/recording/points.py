@@ -56,6 +56,9 @@ FROM_LOOP = "loop"
 # `order_slot.job_end` makes the detail of `DONE`. `STARTED`: the pool started a worker when this job was submitted.
 # `WITHDRAWN`: the program cancelled this job before a worker took it. Both have no place in the order.
 STARTED, WITHDRAWN = "started", "withdrawn"
+# The program has waited for any child of its own forks. The detail is the number of the fork, 0 if none had ended, None
+# for other children. It has no place in the order.
+REAPED = "reaped"
 ACQUIRED, RECEIVED, CLOSED, AWAITED = "acquired", "received", "closed", "awaited"
 # The program gave the future of a job a callback; the detail is `DONE` if the job was done, so that it ran at once.
 CALLBACK = "callback"

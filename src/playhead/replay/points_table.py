@@ -114,6 +114,8 @@ class PointsTable:
         self._callbacks: dict[tuple[str, int], list[Place]] = {}
         self._of_lane: dict[str, list[Place]] = {}
         self._at: dict[str, int] = {}
+        # Main lanes of processes that did not close their part of the tape: they were killed, or called `os._exit`.
+        self.cut_lanes: set[str] = set()
         # Whether the tape says when which lane took a lock, and the data for each lock.
         self.has_locks = False
         self._locks: dict[str, list[tuple[int, str]]] = {}
@@ -127,6 +129,8 @@ class PointsTable:
         self._new_workers: set[str] = set()
         # The lanes of jobs that the program cancelled before a worker took them.
         self._withdrawn: set[str] = set()
+        # The number of the forked child that each wait for any child returned, by lane and number of the wait.
+        self._reaped: dict[tuple[str, int], Any] = {}
         # Timers that never fired.
         self._cancelled: dict[tuple[str, str, int], Any] = {}
         for event in taped:
@@ -231,6 +235,11 @@ class PointsTable:
         """Return whether the program cancelled the job with this lane before a worker took it."""
         return job in self._withdrawn
 
+    def reaped(self, lane: str, number: int) -> int | None:
+        """Return which fork of the program the n-th wait for any child returned in this lane; 0: none had ended."""
+        found = self._reaped.get((lane, number))
+        return found if type(found) is int else None
+
     def cancelled(self, lane: str, kind: str, number: int) -> Any:
         """Return the delay of a timer that never fired on the tape; None if there was no such timer."""
         return self._cancelled.get((lane, kind, number))
@@ -311,6 +320,9 @@ class PointsTable:
             return
         if name in (points.STARTED, points.WITHDRAWN):
             (self._new_workers if name == points.STARTED else self._withdrawn).add(who)
+            return
+        if name == points.REAPED:
+            self._reaped[who, number] = row[6]
             return
         if name == points.LOG:
             if type(row[6]) is str:

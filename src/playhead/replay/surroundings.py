@@ -94,6 +94,8 @@ def enter(
         source.time.waits.strangers.is_stand_in = is_stand_in
         if isinstance(mode, ReplayMode) and mode.table:
             source.time.order = Playhead(mode.table, source.time)
+            begun, closed = mode.recording.segments, mode.recording.closed
+            mode.table.cut_lanes = {begun[one].lane for one in begun.keys() - closed}
             order_slot.begin(source.time.order)
             source.time.order.on_skip = mode.note_skip
             source.time.on_stall = ender(mode, source.time)

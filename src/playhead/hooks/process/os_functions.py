@@ -7,6 +7,8 @@ An `exec*` that succeeds does not return, so its outcome is written before it.
 from __future__ import annotations
 
 import os
+import posix
+from itertools import count
 
 from playhead import clock
 from playhead.hooks.guest import Patches, need
@@ -23,7 +25,7 @@ from playhead.hooks.process.pipes import Closing, Reading, Writing
 from playhead.hooks.process.request import call_of, text_of
 from playhead.hooks.replacements import Builtin, like_builtin
 from playhead.host.later import Later, pattern
-from playhead.recording import deck, order_slot
+from playhead.recording import deck, lanes, order_slot, points
 from playhead.recording.adapter import Adapter
 from playhead.recording.deck import Crossing
 
@@ -168,6 +170,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.replace(module, "system", like_builtin(_system))
     patches.replace(module, "kill", like_builtin(_kill))
     patches.replace(module, "killpg", like_builtin(_kill))
+    if hasattr(module, "fork"):
+        patches.replace(module, "fork", like_builtin(_fork))
     for name in ("waitpid", "wait", "wait3", "wait4"):
         if hasattr(module, name):
             patches.replace(module, name, like_builtin(_waiting))
@@ -254,15 +258,63 @@ def _is_self(original: Callable[[int, int], None], pid: int) -> bool:
     return pid in (0, clock.pid(), -os.getpgrp())
 
 
+# The number of each child that the program forked itself, by its process id.
+_forked: dict[int, int] = {}
+_forks = count(1)
+
+
+def _forget_forks() -> None:
+    global _forks  # noqa: PLW0603  one count per process
+    _forks = count(1)
+    _forked.clear()
+
+
+os.register_at_fork(after_in_child=_forget_forks)
+
+
+def _fork(original: Callable[[], int]) -> Callable[[], int]:
+    def fork() -> int:
+        number = next(_forks)
+        pid = original()
+        if pid:
+            _forked[pid] = number
+        return pid
+
+    return fork
+
+
+def _reap_any(original: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Wait for any child, and return the same fork as in the recorded run: which of several ends first is a race."""
+    lane, head = lanes.current.get(), order_slot.active()
+    if head is not None:
+        number = head.table.reaped(lane.name, lane.count(points.REAPED))
+        if number == 0:
+            return (0, 0)
+        pid = next((pid for pid, one in _forked.items() if one == number), None)
+        if pid is not None:
+            _forked.pop(pid)
+            return posix.waitpid(pid, 0)
+        return original(*args)
+    answer = original(*args)
+    points.note(lane, points.REAPED, _forked.pop(answer[0], None) if answer[0] else 0)
+    return answer
+
+
 def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
+    is_simple = getattr(original, "__name__", "") in ("wait", "waitpid")
+
     def wait(*args: Any, **kwargs: Any) -> Any:
         played = by_pid.get(args[0]) if args else None
-        if played is not None and played.player is not None:
+        is_any = is_simple and not kwargs and (not args or args[0] == -1)
+        if is_any and _forked and order_slot.is_kept():
+            answer = _reap_any(original, args)
+        elif played is not None and played.player is not None:
             answer = process_stage.visibly(
                 lambda: original(*args, **kwargs), lambda: _is_running(args[0])
             )
         else:
             answer = original(*args, **kwargs)
+        _forked.pop(answer[0], None)
         if not answer[0]:
             if args and (flight := by_pid.get(args[0])) is not None:
                 flight.is_alive()
