@@ -85,8 +85,8 @@ def program_files(
         found.add(path)
         if path.endswith(b".py"):
             waiting += _imported(path, folder)
-        elif (text := _shell_script(path, folder)) is not None:
-            waiting += _run_by(text, root, cwd, folder)
+        elif (script := _shell_script(path, folder)) is not None:
+            waiting += _run_by(script, root, cwd, folder)
     return found
 
 
