@@ -107,6 +107,9 @@ class Lane:
         """Note that the lane has come to this moment of the tape."""
         self._reached = (_replay, max(self.reached_ns, at_ns))
 
+    def forget_reached(self) -> None:
+        self._reached = (0, 0)
+
     def __repr__(self) -> str:
         return f"Lane({self.name!r})"
 
@@ -239,6 +242,11 @@ def pack() -> Luggage:
     """Return a lane for a thread or job that is about to be started here, and the inherited variables."""
     start_thread()
     return [(current, current.get().child()), *((one, one.get()) for one in carried)]
+
+
+def pack_transport() -> Luggage:
+    """Return the same for a thread that a replay may not start: it does not shift the numbers of the others."""
+    return [(current, current.get().transport()), *((one, one.get()) for one in carried)]
 
 
 def unpack(luggage: Luggage) -> list[Token[Any]]:

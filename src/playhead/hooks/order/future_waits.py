@@ -19,9 +19,13 @@ from playhead.recording import lanes, order_slot, points
 from playhead.recording.where import OWNERS, PROGRAM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
+# The program begins to ask `as_completed` for results; it has all of them, or leaves it; in vain if the timeout has
+# passed.
+_BEGUN = f"{points.AWAITED}:begun"
+_COMPLETED = f"{points.AWAITED}:completed"
 # A job that has passed its point has its result at once. This bounds the wait for a program that has changed.
 _LONGEST_END_S = 1.0
 
@@ -36,6 +40,10 @@ def hook(module: ModuleType, patches: Patches) -> None:
     for holder in holders("wait", original):
         patches.replace(holder, "wait", lambda _: made)
     patches.replace(module.Future, "add_done_callback", lambda add: _add_callback(add, original))
+    completed = module.as_completed
+    ordered = _as_completed(completed)
+    for holder in holders("as_completed", completed):
+        patches.replace(holder, "as_completed", lambda _: ordered)
 
 
 def _wait(original: Callable[..., Any], everything: str) -> Callable[..., Any]:
@@ -55,6 +63,49 @@ def _wait(original: Callable[..., Any], everything: str) -> Callable[..., Any]:
         return result
 
     return wait
+
+
+def _as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
+    def as_completed(fs: Any, timeout: float | None = None) -> Any:
+        is_program = OWNERS[sys._getframe(1).f_code.co_filename] == PROGRAM
+        # The thread of an event loop must not wait for a place.
+        if not is_program or not order_slot.is_kept() or points.turn()[0]:
+            return original(fs, timeout)
+        return _until_taped(original, fs, timeout)
+
+    return as_completed
+
+
+def _until_taped(original: Callable[..., Any], fs: Any, timeout: float | None) -> Iterator[Any]:
+    """Yield futures as they complete. In a replay the timeout passes if, and only if, it passed in the recorded run,
+    and at its place: the clock of a replay stands still while the program computes, so it does not tell.
+    """
+    # Jobs that are done by now come first, in the order in which they were submitted.
+    order_slot.wait_for(_BEGUN)
+    order_slot.acted()
+    order_slot.happened(_BEGUN)
+    if timeout is None:
+        yield from original(fs)
+        return
+    head, lane = order_slot.active(), lanes.current.get()
+    number, detail = lane.count(_COMPLETED), None
+    place = None if head is None else head.table.lane(lane.name, _COMPLETED, number)
+    left = timeout
+    if head is not None and place is not None:
+        left = None
+        if place.what[3] == points.IN_VAIN:
+            left = max(0, place.ns - head.time.now_ns()) / 1e9
+            lane.forget_reached()  # the timeout begins now, and not at the last call of this lane
+    try:
+        yield from original(fs, left)
+    except TimeoutError:
+        detail = points.IN_VAIN
+        raise
+    finally:
+        if head is None:
+            points.note(lane, _COMPLETED, detail, number)
+        elif place is not None:
+            head.pass_by(place)
 
 
 def _add_callback(

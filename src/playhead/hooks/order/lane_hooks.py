@@ -16,6 +16,7 @@ from playhead.clock import mono_ns
 from playhead.host.importing import forget, when_imported
 from playhead.host.lean import partial, wrapping
 from playhead.recording import lanes, order_slot, points
+from playhead.recording.where import OWNERS, PROGRAM, package_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def _hook_threads(module: ModuleType) -> None:
 
 def _hook_asyncio(module: ModuleType) -> None:
     _replace(module.BaseEventLoop, "create_task", _carry_task)
+    _replace(module.BaseEventLoop, "shutdown_asyncgens", _close_apart)
 
 
 def _hook_executor(module: ModuleType) -> None:
@@ -114,6 +116,33 @@ def _carry_task(create_task: Callable[..., Any]) -> Callable[..., Any]:
     return carried
 
 
+def _close_apart(shutdown: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Close the generators of libraries in a lane of their own when a loop ends: a client leaves one open if its
+    request was cancelled, and a replay does not have it.
+    """
+
+    async def closed(self: Any) -> None:
+        left = getattr(self, "_asyncgens", None)
+        others = [one for one in left or () if not _is_own(one.ag_code.co_filename)]
+        if left is None or not others:
+            await shutdown(self)
+            return
+        left.difference_update(others)
+        await shutdown(self)
+        left.update(others)
+        token = lanes.current.set(lanes.current.get().transport())
+        try:
+            await shutdown(self)
+        finally:
+            lanes.reset(lanes.current, token)
+
+    return closed
+
+
+def _is_own(file: str) -> bool:
+    return OWNERS[file] == PROGRAM and not package_of(file)
+
+
 def numbered(task: Any) -> Any:
     """Give the task or future a number. Sets of tasks iterate in the order of these numbers (`task_sets`)."""
     try:
@@ -148,7 +177,8 @@ def _carry_thread(start: Callable[..., None]) -> Callable[..., None]:
             return start(self)
         if getattr(self, "_ident", None) is not None:
             return start(self)  # already started: start() raises
-        luggage, run, own = lanes.pack(), self.run, self.__dict__.get("run")
+        luggage = lanes.pack_transport() if _ends_executor(self) else lanes.pack()
+        run, own = self.run, self.__dict__.get("run")
         # A target that is `copy_context().run` would bring the lane of the thread that copied the context.
         target, args = getattr(self, "_target", None), getattr(self, "_args", ())
         for context in _contexts_of(target, tuple(args)):
@@ -195,6 +225,21 @@ def _number_worker(thread: threading.Thread) -> None:
         setattr(thread, WORKER, len(others))
         if submitting.lane is not None:
             points.note(submitting.lane, points.STARTED)
+
+
+def _ends_executor(thread: threading.Thread) -> bool:
+    """Return whether asyncio starts this thread to shut down the executor of a loop. If only look-ups of host names
+    used the executor, a replay has neither.
+    """
+    target = getattr(thread, "_target", None)
+    return getattr(target, "__name__", None) == "_do_shutdown" and isinstance(
+        getattr(target, "__self__", None), _loop_types()
+    )
+
+
+def _loop_types() -> tuple[type, ...]:
+    base = sys.modules.get("asyncio.base_events")
+    return () if base is None else (base.BaseEventLoop,)
 
 
 def _carry_job(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
