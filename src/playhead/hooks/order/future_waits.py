@@ -90,7 +90,7 @@ def _until_taped(original: Callable[..., Any], fs: Any, timeout: float | None) -
     head, lane = order_slot.active(), lanes.current.get()
     number, detail = lane.count(_COMPLETED), None
     place = None if head is None else head.table.lane(lane.name, _COMPLETED, number)
-    left = timeout
+    left: float | None = timeout
     if head is not None and place is not None:
         left = None
         if place.what[3] == points.IN_VAIN:
