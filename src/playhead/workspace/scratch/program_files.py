@@ -64,7 +64,6 @@ def program_files(
         return set()
     known = frozenset(known)
     scripts = set(_named(command, root, cwd, folder))
-    scripts.update(_executed(pythons, root, cwd, known, folder))
     if os.path.basename(command[0]) in _SHELLS:  # `bash -c "cd x && python agent.py"`
         for text in command[1:]:
             scripts.update(_run_by(text, root, cwd, folder))
@@ -77,7 +76,7 @@ def program_files(
         is_left = any(os.path.exists(os.path.join(os.fsencode(folder), one)) for one in sources)
         return sources if is_left else set()
     found: set[bytes] = set()
-    waiting = sorted(scripts)
+    waiting = sorted({*scripts, *_executed(pythons, root, cwd, known, folder)})
     while waiting:
         path = waiting.pop()
         if path in found:

@@ -80,6 +80,11 @@ def test_a_script_that_a_python_of_the_run_executed_has_its_current_code(folder)
         ("./run.sh",), str(folder), str(folder), known, str(folder), pythons=["main.py", "-c"]
     )
     assert files == {b"run.sh", b"src/pack/main.py"}
+    # A runner runs code of the project in ways that are not known: all of it is code.
+    files = program_files(
+        ("uv", "run", "agent"), str(folder), str(folder), known, str(folder), pythons=["app.py"]
+    )
+    assert files == set(known)
 
 
 def test_files_that_a_foreign_program_works_on_are_data(folder):
