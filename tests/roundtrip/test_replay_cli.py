@@ -118,6 +118,16 @@ def test_one_word_changed_in_a_prompt_is_reported_at_its_step_with_exit_3(play, 
     assert "taped_mode.py" not in told
 
 
+def test_a_changed_word_in_output_that_the_tape_keeps_in_a_blob_is_found(play, tmp_path):
+    program = tmp_path / "large.py"
+    # A control character takes six bytes on the tape, so each piece of this output goes into a blob.
+    program.write_text("import sys\nprint('\\1' * 60_000, sys.argv[1], '\\1' * 60_000)\n")
+    play("record", "--no-seal", "--", sys.executable, str(program), "left")
+    assert list((tmp_path / "store").glob("runs/*/blobs/*/*"))
+    assert play("replay", "last").returncode == 0
+    assert play("replay", "last", "--", sys.executable, str(program), "lost").returncode == 3
+
+
 def test_a_tape_with_one_altered_byte_is_not_replayed(play, agent, tmp_path):
     recorded(play, agent)
     path = next(path for path in segments(tmp_path) if b"text_delta" in path.read_bytes())

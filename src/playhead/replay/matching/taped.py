@@ -213,7 +213,7 @@ def _hear(
     elif kind == events.ORDER:
         recording.points.append(recording.tape.whole(event) if spilled else event)
     elif kind == events.OUTPUT:
-        recording.outputs.append(event)
+        recording.outputs.append(recording.tape.whole(event) if spilled else event)
     elif kind in (events.TURN_START, events.TURN_END):
         recording.turns.append(event)
     elif kind == events.RUN_START and recording.run_start is None:

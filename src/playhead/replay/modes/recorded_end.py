@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from playhead import clock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from playhead.replay.matching.taped import TapedCall, TapedRun
 
