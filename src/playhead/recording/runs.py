@@ -245,6 +245,7 @@ class NoRun:
         *,
         status: Status | None = None,
         exit_code: int | None = None,
+        pid: int | None = None,
     ) -> None:
         """Do nothing; see `Run.end`."""
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from playhead.host.later import Later
 from playhead.transcripts import transcript_fields as fields
-from playhead.transcripts.claude_code import ClaudeReader
-from playhead.transcripts.codex import CodexReader
-from playhead.transcripts.gemini_cli import GeminiReader
 from playhead.transcripts.transcript_steps import ProgressLine, TranscriptStep
+
+if TYPE_CHECKING:
+    from playhead.transcripts import claude_code, codex, gemini_cli
+else:  # a step of a shell script starts a process, and reads the output of one tool at most
+    claude_code = Later("playhead.transcripts.claude_code")
+    codex = Later("playhead.transcripts.codex")
+    gemini_cli = Later("playhead.transcripts.gemini_cli")
 
 # A program without a recognised line in this many lines is not a known agent.
 _PATIENCE = 50
@@ -31,13 +36,13 @@ def reader_of(line: Mapping[str, Any]) -> TranscriptReader | None:
     """Return the reader for this first line; None: an unknown format."""
     kind = fields.of_type(line)
     if kind == "thread.started" or kind.startswith(("turn.", "item.")):
-        return CodexReader()
+        return codex.CodexReader()
     if kind == "init" and "session_id" in line:
-        return GeminiReader()
+        return gemini_cli.GeminiReader()
     if "session_id" not in line and "sessionId" not in line:
         return None
     if kind in ("system", "assistant", "user", "result", "rate_limit_event"):
-        return ClaudeReader()
+        return claude_code.ClaudeReader()
     return None
 
 

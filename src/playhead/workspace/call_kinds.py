@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead.workspace.tree_listing import Change
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from playhead.workspace.history import FileEffect
 

@@ -135,7 +135,7 @@ def test_an_iteration_of_a_script_costs_one_start_of_python(project):
     modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     slow = ("click", "rich", "msgspec", "asyncio", "sqlite3", "playhead.cli", "playhead.config")
     assert not modules & set(slow)
-    assert sum(name.startswith("playhead.") for name in modules) <= 55
+    assert sum(name.startswith("playhead.") for name in modules) <= 54
 
 
 def test_a_failed_step_ends_the_script_and_the_run(project):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import _thread
 import os
 import sys
+from _weakref import ref
 from contextvars import Context
 from itertools import count
-from weakref import ref
 
 from playhead.clock import mono_ns
 from playhead.host.importing import forget, when_imported
