@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from playhead.host import native_core
 from playhead.redact import shapes
-from playhead.redact.encoded_texts import ADDRESS_ESCAPES
+from playhead.redact.encoded_texts import ADDRESS_ESCAPES, JSON_ESCAPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _literals() -> tuple[tuple[Any, ...], ...]:
         (b"form-data;", FORM, _MARKS),
         (b"PRIVATE KEY", KEY, _MARKS),
         (b"://", URL, _URL),
-        *((one, ESCAPES, _MARKS) for one in (b"\\u00", *ADDRESS_ESCAPES)),
+        *((one, ESCAPES, _MARKS) for one in (*JSON_ESCAPES, *ADDRESS_ESCAPES)),
         *((host, _WEBHOOK, _MARKS) for host in shapes.WEBHOOKS),
     ):
         rows.append((one, both, 0, what, bit.bit_length() - 1, *_ANYWHERE))

@@ -24,10 +24,13 @@ _MEMBERS = bytes(sorted(_ALPHABET))
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _BLANKS = frozenset(b"\t\n\r")
 _BACKSLASH = ord("\\")
+_BACKSPACE = 8
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _PERCENT = ord("%")
 # Escapes without which no name and no value are apart in an address: `=`, `:`, `>`, a blank, a quote, `%`.
 ADDRESS_ESCAPES = (b"%3D", b"%3d", b"%3A", b"%3a", b"%3E", b"%3e", b"%20", b"%22", b"%25")
+# What escapes of ASCII characters in JSON begin with, and the only short one of a character that a password may hold.
+JSON_ESCAPES = (b"\\u00", b"\\b")
 # A longer text is not an address. Its escapes would take longer to decode than everything else.
 _LONGEST_ADDRESS = 64 * 1024
 # How far before a run its beginning is searched, also by the native core: in base64 of ASCII, `+` and `/` stand for
@@ -118,8 +121,9 @@ def _from_base64_loosely(text: str) -> bytes | None:
 
 def has_escapes(raw: bytes) -> bool:
     """Return whether `escaped_text` may find something. False is certain."""
-    if b"\\u00" in raw:
-        return True
+    for one in JSON_ESCAPES:
+        if one in raw:
+            return True
     if b"%" in raw and len(raw) <= _LONGEST_ADDRESS:
         for one in ADDRESS_ESCAPES:
             if one in raw:
@@ -141,7 +145,8 @@ def escaped_text(raw: bytes) -> tuple[bytes, list[tuple[int, int]]] | None:
     """Return `raw` with escapes as their characters, and pairs: a place in the result, and how much further it is in
     `raw`.
 
-    None: no printable character is escaped. Encoders of some languages escape `+`, `=` and `&`, some every character.
+    None: no ASCII character is escaped. Encoders of some languages escape `+`, `=` and `&`, some every character, and
+    all of them control characters: without this, a password with one would be found in a text and not in its JSON.
     """
     if not has_escapes(raw):
         return None
@@ -163,17 +168,19 @@ def escaped_text(raw: bytes) -> tuple[bytes, list[tuple[int, int]]] | None:
 
 
 def _json_escapes(raw: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield start, end and character of each escape of an ASCII character that texts have."""
-    at = raw.find(b"\\u00")
-    while at >= 0:
-        code = _code(raw[at + 4 : at + 6])
-        if code:
-            # JSON inside JSON doubles the backslash.
-            start = at
-            while start > 0 and raw[start - 1] == _BACKSLASH:
-                start -= 1
-            yield start, at + 6, bytes((code,))
-        at = raw.find(b"\\u00", at + 6)
+    """Yield start, end and character of each escape of an ASCII character."""
+    for mark in JSON_ESCAPES:
+        at = raw.find(mark)
+        while at >= 0:
+            size = 6 if mark == b"\\u00" else 2
+            code = _code(raw[at + 4 : at + 6]) if size == 6 else _BACKSPACE
+            if 0 <= code < 128:
+                # JSON inside JSON doubles the backslash.
+                start = at
+                while start > 0 and raw[start - 1] == _BACKSLASH:
+                    start -= 1
+                yield start, at + size, bytes((code,))
+            at = raw.find(mark, at + size)
 
 
 def _address_escapes(raw: bytes) -> Iterator[tuple[int, int, bytes]]:
@@ -182,15 +189,15 @@ def _address_escapes(raw: bytes) -> Iterator[tuple[int, int, bytes]]:
     at = raw.find(_PERCENT)
     while at >= 0:
         code = _code(raw[at + 1 : at + 3])
-        if code:
+        is_text = 32 <= code < 127 or code in _BLANKS
+        if is_text:
             yield at, at + 3, bytes((code,))
-        at = raw.find(_PERCENT, at + (3 if code else 1))
+        at = raw.find(_PERCENT, at + (3 if is_text else 1))
 
 
 def _code(digits: bytes) -> int:
-    """Return the ASCII character of two hexadecimal digits; 0: it is none that texts have."""
+    """Return the number of two hexadecimal digits; -1: they are not."""
     try:
-        code = int(digits, 16)
+        return int(digits, 16)
     except ValueError:
-        return 0
-    return code if 32 <= code < 127 or code in _BLANKS else 0
+        return -1

@@ -63,3 +63,23 @@ def test_a_secret_on_a_line_of_its_own_is_redacted_in_an_event(is_native, tmp_pa
             run.emit("x", {"text": text.replace("{}", secret)})
     tape = b"".join(one.read_bytes() for one in run.path.glob("tape-*.jsonl"))
     assert [secret for secret in secrets if secret.encode() in tape] == []
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_a_control_character_in_a_password_hides_it_in_no_event(is_native, tmp_path, monkeypatch):
+    if not is_native:
+        monkeypatch.setattr(native_core, "core", None)
+    # At the beginning, where the rest alone would be too short, and in JSON inside JSON.
+    texts = {
+        f"t{code}w": f"login a password {chr(code)}t{code}w"
+        for code in range(32)
+        if not chr(code).isspace() or code > 27
+    }
+    texts["hun1"] = "mysql -u me -p\x08hun1 db"
+    texts["hun2"] = "PASSWORD=\x1b\x1b\x1bhun2"
+    texts["hun3"] = json.dumps({"file": "sshpass -p \x07hun3 ssh host"})
+    with playhead.record(store=tmp_path) as run:
+        for text in texts.values():
+            run.emit("x", {"text": text})
+    tape = b"".join(one.read_bytes() for one in run.path.glob("tape-*.jsonl"))
+    assert [secret for secret in texts if secret.encode() in tape] == []
