@@ -18,7 +18,7 @@ from playhead.redact.assignments import (
     may_assign,
     without_escaped_blanks,
 )
-from playhead.redact.encoded_texts import FIRST_OF_TEXT, encoded_text, escaped_text
+from playhead.redact.encoded_texts import FIRST_OF_TEXT, encoded_text, escaped_text, has_escapes
 from playhead.redact.multipart import secret_fields
 from playhead.redact.span_places import Span, apart, islands, literally, with_escapes
 
@@ -102,7 +102,7 @@ def suspicious(
     if core is not None and (needles is not None or not known):
         found = core.clues(clues.scanner(), needles, raw, clues.LOOK)
         return is_confirmed(raw, found, known, needles, depth)
-    if depth and _is_in_escapes(raw, known, needles, depth):
+    if depth and has_escapes(raw) and _is_in_escapes(raw, known, needles, depth):
         return True
     if b"@" in raw and b"://" in raw and next(_in_urls(raw), None) is not None:
         return True

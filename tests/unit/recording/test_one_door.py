@@ -291,7 +291,7 @@ class Memory(httpx.BaseTransport):
 # How many of our functions a recorded httpx POST enters at most, early and late in a run. These only ever shrink:
 # the goals are 120 and 100. Of several calls the least counts: a clock reading or a stream that is flushed by
 # our thread between two pieces adds to some of them.
-BUDGET = {range(3, 9): 100, range(90, 101): 95}
+BUDGET = {range(3, 9): 90, range(90, 101): 88}
 # Without the native core, the search for secrets adds functions of Python.
 MORE_IN_PYTHON = 40
 
