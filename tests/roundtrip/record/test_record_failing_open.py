@@ -176,16 +176,22 @@ def seen(name):
         return set()
 
 def parent(pid):
-    return int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])
+    try:
+        return int(open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[1])
+    except OSError:
+        return None
 
+door = socket.create_server(('127.0.0.1', 0))
+socket.create_connection(door.getsockname())  # from here on, the watcher answers
 ours = {os.getpgrp(), 'anon_inode:seccomp notify'}
 found = [int(name) for name in os.listdir('/proc') if name.isdigit() and ours <= seen(name)]
-watchers = [pid for pid in found if parent(pid) in found] or found
+# The processes that started it may not have ended yet.
+parents = {parent(pid) for pid in found}
+watchers = [pid for pid in found if parent(pid) in found and pid not in parents] or found
 for pid in watchers:
     handle = os.pidfd_open(pid)
     os.kill(pid, signal.SIGKILL)
     select.select([handle], [], [])
-door = socket.create_server(('127.0.0.1', 0))
 for _ in range(3): socket.create_connection(door.getsockname())
 print(len(watchers), 'killed')
 """
