@@ -4,6 +4,7 @@ import functools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,11 @@ FORGIVEN_SKIPS = (
     r"only on (macOS|Windows)",
     r"needs Python 3\.14, .*",  # where it can be had
 )
+
+# A shell starts `make test &` with both signals ignored, and every program that a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 if settings is not None:
