@@ -6,11 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests import warm_start
 
 from playhead.launch.follow import tracer
-
-PLAYHEAD = [sys.executable, "-m", "playhead"]
 
 # A log as servers write it; a job that is killed, perhaps before anything else is known of it; a duration.
 SCRIPT = """
@@ -40,18 +37,18 @@ def test_a_script_with_process_ids_is_identical(tmp_path: Path, script: str):
         pytest.skip(f"needs a tracer, and {why}")
     if script == OWN_ID and not _can_choose_ids():
         pytest.skip("only root can choose the id of a process")
-    (tmp_path / "agent.sh").write_text(script)
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "agent.sh").write_text(script)
     env = {k: v for k, v in os.environ.items() if not k.startswith("PLAYHEAD_")}
     env |= {"PLAYHEAD_HOME": str(tmp_path / "store"), "PYTHON": sys.executable}
-
-    def play(*words: str) -> subprocess.CompletedProcess[str]:
-        return warm_start.run(
-            [*PLAYHEAD, *words], cwd=tmp_path, env=env, capture_output=True, text=True,
-            check=False, timeout=100,
-        )  # fmt: skip
-
-    recorded = play("record", "--", "bash", "agent.sh")
-    assert recorded.returncode == 0, recorded.stderr
-    replayed = play("replay", "last")
-    assert replayed.returncode == 0, replayed.stderr
-    assert replayed.stdout == recorded.stdout
+    verbs = {"recorded": "record -- bash agent.sh", "replayed": "replay last"}
+    steps = [f'"$PYTHON" -m playhead {words} > ../{name}' for name, words in verbs.items()]
+    # No process of another test must take the shell's id before the replay does, so these have ids of their own.
+    alone = ["unshare", "--pid", "--fork", "--mount-proc"] if script == OWN_ID else []
+    ended = subprocess.run(
+        [*alone, "bash", "-c", " && ".join(steps)], cwd=project, env=env, capture_output=True,
+        text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "replayed").read_text() == (tmp_path / "recorded").read_text()

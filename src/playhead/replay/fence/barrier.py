@@ -27,7 +27,7 @@ WATCH = "PLAYHEAD_WATCH"
 # Best first.
 KINDS = ("namespaces", "landlock")
 # Another process may be started between the choice of an id and the fork, or have that id.
-_FORK_ATTEMPTS = 3
+_FORK_ATTEMPTS = 10
 
 
 class Fence:
