@@ -182,7 +182,8 @@ def stage(tmp_path, monkeypatch):
         if not open_descriptors() - before:
             break
         never.poll(10)
-    assert not open_descriptors() - before, "descriptors were left open"
+    left = open_descriptors() - before
+    assert not left, "descriptors were left open"
 
 
 def open_descriptors() -> set[tuple[str, str]]:
