@@ -188,7 +188,9 @@ def who_sleeps_with_a_lock_lets_the_next_one_have_it():
     with lasts(300):
         for thread in [in_thread(limited, number) for number in (1, 2, 3)]:
             thread.join()
-    assert order == [1, 2, 3]
+    # Two threads wait for the lock when the first one lets go of it: without a tape either may be next.
+    assert order[0] == 1
+    assert sorted(order) == [1, 2, 3]
 
 
 @check
