@@ -157,6 +157,8 @@ class PlayerStage:
         order_slot.is_playing = lambda: self._released.is_due
         self._entering: list[Playing] = []
         self._woken: tuple[int, int] | None = None
+        # The right to start the thread. Threads of the program enter at the same time, and a lock would be gated.
+        self._unstarted = [True]
         self._thread = 0
 
     @property
@@ -177,12 +179,15 @@ class PlayerStage:
 
     def enter(self, player: Playing) -> None:
         self._entering.append(player)
-        if self._woken is None:
-            self._woken = os.pipe()
-            os.set_blocking(self._woken[1], False)
-            _thread.start_new_thread(self._run, ())
-        else:
-            self.wake()
+        try:
+            self._unstarted.pop()
+        except IndexError:
+            self.wake()  # if it is only starting, it will find the player by itself
+            return
+        woken = os.pipe()
+        os.set_blocking(woken[1], False)
+        self._woken = woken
+        _thread.start_new_thread(self._run, ())
 
     def wake(self) -> None:
         """Wake the thread after an action that no descriptor reports."""
