@@ -118,3 +118,54 @@ def test_a_replay_that_keeps_the_order_does_not_say_that_it_differs(tmp_path):
     now = run(tmp_path, "replay", "last")
     assert now.returncode == 0
     assert b"order differs" not in now.stderr
+
+
+# In both programs the main thread waits in C, where Playhead does not see it: for a pipe, and for workers that died.
+WAIT_IN_C = {
+    "a pipe": """
+import os, sys
+reader, writer = os.pipe()
+print("begun", flush=True)
+if len(sys.argv) > 1:
+    os.read(reader, 1)
+""",
+    "dead workers": """
+import multiprocessing, sys
+
+def work(results):
+    if len(sys.argv) > 1:
+        raise ValueError("changed")
+    results.put(1)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    workers = [context.Process(target=work, args=(results,)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for _ in workers:
+        print(results.get(timeout=5))
+    for worker in workers:
+        worker.join()
+""",
+}
+
+
+@pytest.mark.parametrize("name", sorted(WAIT_IN_C))
+def test_a_changed_program_that_waits_where_python_does_not_see_it_ends(name, tmp_path):
+    program, report = tmp_path / "program.py", tmp_path / "report.json"
+    program.write_text(WAIT_IN_C[name])
+    words = (sys.executable, str(program))
+    run(tmp_path, "record", "--no-seal", "--", *words)
+    asked = ("replay", "last", "--timeout", "0.5", "--report", str(report), "--", *words, "changed")
+    now = run(tmp_path, *asked)
+    assert now.returncode == 3, now.stderr.decode()
+    assert json.loads(report.read_text())["verdict"] == "diverged"
+
+
+def test_a_replay_that_has_diverged_does_not_wait_for_the_whole_timeout(site, tmp_path):
+    report, now = _changed("queue_workers", tmp_path, site.url, busy=False, timeout="40")
+    kinds = [one["kind"] for one in report["divergences"]]
+    assert (now.returncode, kinds[0]) == (3, "missed"), now.stderr.decode()
+    # With a wait of 40 s the replay would not have ended within the limit of `run`.
+    assert "stalled" in kinds

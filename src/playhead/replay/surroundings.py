@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from playhead import clock
 from playhead.host.later import Later
 from playhead.recording import lanes, order_slot, where
+from playhead.replay.diverged import DivergedSoFar
 from playhead.replay.fence import leaks
 from playhead.replay.modes.taped_mode import ReplayMode
 from playhead.replay.playhead import Playhead
@@ -33,10 +34,11 @@ EXIT_CODE = 3
 
 def ender(mode: ReplayMode, time: VirtualTime) -> Callable[[float], None]:
     """Return the function that ends the replay after this many seconds in which nothing happened and nothing could."""
+    has_begun = iter((False,))
 
     def end(seconds: float) -> None:
-        if time.is_ended_by_script():
-            return
+        if time.is_ended_by_script() or next(has_begun, True):
+            return  # the second case: another thread ends the replay just now
         if mode.is_request_done:
             # The server waits for further requests, which this replay does not send.
             mode.look_a_last_time()
@@ -99,6 +101,7 @@ def enter(
             order_slot.begin(source.time.order)
             source.time.order.on_skip = mode.note_skip
             source.time.on_stall = ender(mode, source.time)
+            source.time.has_diverged = DivergedSoFar(mode).check
         virtual_time.begin(source.time)
     if isinstance(mode, ReplayMode):
         leaks.begin(mode, is_hooked)

@@ -29,6 +29,8 @@ _EARLY = "_playhead_early"
 _FILES = ("multiprocessing/queues.py", "multiprocessing\\queues.py")
 # How long a replay waits for the due item, in its own time, while other items have arrived.
 _LONGEST_S = 1.0
+# The same while no item has arrived: all other waits of the program end before this one.
+_LAST_S = 3600.0
 
 
 class _Early:
@@ -88,10 +90,12 @@ def _get(original: Callable[..., Any], empty: type[Exception], pickler: Any) -> 
             return found[0] if found else original(self, block, timeout)
         while not (found := early.take(then)):
             try:
-                item = original(self, True, _LONGEST_S if early.items else None)
+                item = original(self, True, _LONGEST_S if early.items else _LAST_S)
             except empty:
+                # Every process is idle: the program has changed. From here on it gets what it would get without us.
                 early.is_lost = True
-                return early.take(None)[0]
+                found = early.take(None)
+                return found[0] if found else original(self, block, timeout)
             early.items.append((digest_of(item), item))
         return found[0]
 

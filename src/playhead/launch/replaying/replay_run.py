@@ -20,6 +20,7 @@ from playhead.launch.command import Recorded, run_command
 from playhead.launch.command_input import taped_input
 from playhead.launch.connections import refusal_of
 from playhead.launch.record_run import Wish
+from playhead.launch.replaying.idle_replays import IdleWatch
 from playhead.launch.replaying.replay_environment import RestoredEnvironment, restored
 from playhead.launch.replaying.replay_limits import (
     has_own_clock,
@@ -159,7 +160,7 @@ def replay_command(
             proxy=proxy and then.get("proxy") is not False,
             shims=limits.shims,
             prepare=setup.prepare,
-            meanwhile=meanwhile,
+            meanwhile=partial(setup.begin_watch, meanwhile),
             env=restoring.variables,
             cwd=cwd if cwd.is_dir() else None,
             seed=str(then["hash_seed"]) if then.get("hash_seed") else None,
@@ -170,6 +171,7 @@ def replay_command(
         )
     finally:
         # Also after Ctrl-C: the secrets of a replay are deleted when it ends.
+        setup.end_watch()
         setup.forget_secrets()
     report = judge(
         tape,
@@ -200,8 +202,11 @@ class _ReplaySetup:
     pool: Path
     files: ReplayedFiles | None = None
     _vault: VaultNotes | None = None
+    _watch: IdleWatch | None = None
 
     def prepare(self, run: Run) -> None:
+        if keeps_order(self.plan, self.wishes) and self.wishes.request is None:
+            self._watch = IdleWatch(run, self.plan.timeout_s)
         run.manifest = _kin(run.manifest, self.tape.manifest.run, self.wishes.fork_at)
         write_manifest(run.path, run.manifest)
         write_plan(run.path, self.plan)
@@ -220,6 +225,17 @@ class _ReplaySetup:
             fence.cwd = self.tape.manifest.cwd  # its folder may exist only inside the fence
             write_plan(run.path, dataclasses.replace(self.plan, cwd=fence.cwd))
         return self.files
+
+    def begin_watch(self, meanwhile: Callable[[], object] | None) -> None:
+        """Watch the command, which has started, and call `meanwhile`."""
+        if self._watch is not None:
+            self._watch.start()
+        if meanwhile is not None:
+            meanwhile()
+
+    def end_watch(self) -> None:
+        if self._watch is not None:
+            self._watch.stop()
 
     def forget_secrets(self) -> None:
         if self._vault is not None:

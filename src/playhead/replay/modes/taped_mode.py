@@ -250,6 +250,11 @@ class ReplayMode:
         end_process(code, with_traceback=self.table is not None and self.table.was_interrupted)
 
     @property
+    def folder(self) -> str:
+        """Return the folder of the replay's own tape."""
+        return str(self._recorder.folder)
+
+    @property
     def is_request_done(self) -> bool:
         """Return whether one request is replayed, and the program has made all of its calls."""
         if self.recording.request is None:

@@ -46,6 +46,8 @@ _FURTHEST_NS = 7 * 24 * 3600 * 1_000_000_000
 
 # Interval at which a wait without a timeout checks whether anything can end it.
 _LOOK_AGAIN_S = 0.5
+# A program that has changed often waits for an answer that it will never get.
+_DIVERGED_STALL_S = 1.0
 
 
 _current_frames = clock.frames
@@ -90,6 +92,8 @@ class VirtualTime:
         # Called when no thread can continue for `stall_s` seconds.
         self.on_stall: Callable[[float], None] | None = None
         self.stall_s = 5.0
+        # Whether the replay differs from its tape already. Then a wait that nothing can end is no surprise.
+        self.has_diverged: Callable[[], bool] = _never
         # The number of timeouts that have passed since a thread came to a place.
         self._beats = 0
         # Keeps the order of the tape; None: completions come in the order of their times.
@@ -246,8 +250,11 @@ class VirtualTime:
             # Since then another thread may have made a task wait at a place; or Ctrl-C is the only event left.
             if wait.first() is not None or (self.order and self.order.table.awaits_signal):
                 self._jump()
-            if self.waits.is_stalled(self.stall_s, self._has_come):
-                self.on_stall(self.stall_s)
+            seconds = self.stall_s
+            if seconds > _DIVERGED_STALL_S and self.has_diverged():
+                seconds = _DIVERGED_STALL_S
+            if self.waits.is_stalled(seconds, self._has_come):
+                self.on_stall(seconds)
         return True
 
     def _skip(self, ns: int | None) -> bool:
