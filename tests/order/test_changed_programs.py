@@ -123,11 +123,14 @@ def test_a_replay_that_keeps_the_order_does_not_say_that_it_differs(tmp_path):
 # In both programs the main thread waits in C, where Playhead does not see it: for a pipe, and for workers that died.
 WAIT_IN_C = {
     "a pipe": """
-import os, sys
+import os, subprocess, sys
 reader, writer = os.pipe()
 print("begun", flush=True)
 if len(sys.argv) > 1:
-    os.read(reader, 1)
+    try:
+        subprocess.run(["true"])
+    finally:
+        os.read(reader, 1)
 """,
     "dead workers": """
 import multiprocessing, sys
@@ -161,6 +164,23 @@ def test_a_changed_program_that_waits_where_python_does_not_see_it_ends(name, tm
     now = run(tmp_path, *asked)
     assert now.returncode == 3, now.stderr.decode()
     assert json.loads(report.read_text())["verdict"] == "diverged"
+
+
+IDLE = """
+import ctypes, sys
+if len(sys.argv) > 1:
+    ctypes.CDLL(None).usleep(3_500_000)
+print("done")
+"""
+
+
+def test_a_replay_that_is_idle_in_c_without_a_divergence_is_not_ended(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(IDLE)
+    words = (sys.executable, str(program))
+    run(tmp_path, "record", "--no-seal", "--", *words)
+    now = run(tmp_path, "replay", "last", "--timeout", "0.5", "--", *words, "idle")
+    assert (now.returncode, now.stdout) == (0, b"done\n"), now.stderr.decode()
 
 
 def test_a_replay_that_has_diverged_does_not_wait_for_the_whole_timeout(site, tmp_path):

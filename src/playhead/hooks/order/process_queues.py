@@ -29,7 +29,7 @@ _EARLY = "_playhead_early"
 _FILES = ("multiprocessing/queues.py", "multiprocessing\\queues.py")
 # How long a replay waits for the due item, in its own time, while other items have arrived.
 _LONGEST_S = 1.0
-# The same while no item has arrived: all other waits of the program end before this one.
+# The same while no item has arrived, if the program itself has a timeout: all other waits end before this one.
 _LAST_S = 3600.0
 
 
@@ -88,9 +88,10 @@ def _get(original: Callable[..., Any], empty: type[Exception], pickler: Any) -> 
         if type(then) is not int or early.is_lost:
             found = early.take(None)
             return found[0] if found else original(self, block, timeout)
+        last = None if timeout is None else _LAST_S
         while not (found := early.take(then)):
             try:
-                item = original(self, True, _LONGEST_S if early.items else _LAST_S)
+                item = original(self, True, _LONGEST_S if early.items else last)
             except empty:
                 # Every process is idle: the program has changed. From here on it gets what it would get without us.
                 early.is_lost = True

@@ -1,9 +1,9 @@
-"""End a replay in which no process can continue. Knows the processor time of a process tree; not Playhead's guests.
+"""End a replay that has diverged and cannot continue. Knows the processor time of a process tree; not the guests.
 
 A process of a replay ends itself when all of its threads are in waits that Playhead knows. A thread that waits in C (it
-reads a pipe that nobody writes to, for example) is in no such wait, and other programs than Python have none. So this
-thread beside the launcher watches the whole tree: if no process runs or uses the processor for long enough, nothing
-will happen any more, because a replay gets nothing from outside.
+reads a pipe that no process writes to, for example) is in no such wait, and other programs than Python have none. So
+this thread beside the launcher watches the whole tree. It ends the replay only after a divergence: a replay that has
+not diverged may be idle for any time, because its program waits for something that the tape does not know.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from playhead.recording.runs import Run
 
 _LOOK_EVERY_S = 0.5
-# After a divergence a program often waits for an answer that it will never get. Processes of Python that know this end
-# after one second, with a better message.
-_DIVERGED_S = 2.5
-# Processes of Python end themselves after `--timeout`, so this watch comes later.
-_LATER = 3.0
+# Processes of Python that know that they cannot continue end after one second, with a better message. Their sleeps
+# take no time, so a tree of Python that is idle for longer waits in vain.
+_PYTHON_S = 2.5
+# Other programs really sleep. They get this many times `--timeout`.
+_OTHERS = 3.0
 # A process that only polls uses less than this share of a processor.
 _MOST_SHARE = 0.02
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -64,11 +64,14 @@ class IdleWatch:
         still = _Still()
         while not self._is_over.wait(_LOOK_EVERY_S):
             seconds = self._look(still)
-            if seconds < _DIVERGED_S:
-                continue
-            if seconds >= _LATER * self._timeout_s or self._diverged.look():
+            if seconds >= _PYTHON_S and seconds >= self._patience() and self._diverged.look():
                 self._end(seconds)
                 return
+
+    def _patience(self) -> float:
+        """Return for how many seconds the tree must be idle."""
+        found = process_tree.left_of(str(self._run.path))
+        return _PYTHON_S if all(_is_python(one.pid) for one in found) else _OTHERS * self._timeout_s
 
     def _look(self, still: _Still) -> float:
         """Return for how many seconds no process of the tree has worked."""
@@ -90,7 +93,7 @@ class IdleWatch:
     def _end(self, seconds: float) -> None:
         parting = Parting(
             kind="stalled",
-            detail=f"No process has made progress for {seconds:.0f} s, so the replay was ended.",
+            detail=f"No process has made progress for {seconds:.0f} s after the divergence, so the replay was ended.",
             advice=_ADVICE,
         )
         self._run.recorder.append(NewEvent(events.DIVERGENCE, parting.as_json()))
@@ -107,3 +110,10 @@ def _state_of(pid: int) -> tuple[str, int]:
         return fields[0].decode(), int(fields[11]) + int(fields[12])
     except (OSError, ValueError, IndexError):
         return "R", 0
+
+
+def _is_python(pid: int) -> bool:
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")).startswith("python")
+    except OSError:
+        return True  # it has ended

@@ -205,7 +205,8 @@ class _ReplaySetup:
     _watch: IdleWatch | None = None
 
     def prepare(self, run: Run) -> None:
-        if keeps_order(self.plan, self.wishes) and self.wishes.request is None:
+        is_taped = keeps_order(self.plan, self.wishes) and not self.plan.live
+        if is_taped and self.wishes.request is None:
             self._watch = IdleWatch(run, self.plan.timeout_s)
         run.manifest = _kin(run.manifest, self.tape.manifest.run, self.wishes.fork_at)
         write_manifest(run.path, run.manifest)
