@@ -70,7 +70,7 @@ database: ## PostgreSQL and Redis for the tests that need them, from Debian wher
 	  else echo "no PostgreSQL or Redis here: apt-get install postgresql redis-server, for the tests that need them" >&2; fi; }
 
 test-agents: $(READY) $(AGENTS) ## real agent frameworks, each in a virtual environment of its own
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m agents tests/agents $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m agents tests/agents tests/roundtrip/fence $(ARGS)
 
 # Each program is recorded ten times and replayed four times, half of them on a saturated machine.
 test-order: $(READY) ## replays of concurrent programs keep the order of the tape; ARGS="gather_httpx -r 2" for some, ARGS="--seed 7" for other generated ones

@@ -180,6 +180,31 @@ def test_the_programs_of_a_script_are_served_and_its_own_writes_stay_in_the_fenc
     assert (playhead.folder / "deployed.log").read_text() == "deploy\n"
 
 
+CLEARED = """
+env -i /usr/bin/curl -s -d x http://127.0.0.1:{port}/bare
+env -i PATH="$PATH" sh -c 'curl -s -d x http://127.0.0.1:{port}/in-shell | cat'
+env -u PLAYHEAD_PARENT curl -s -d x http://127.0.0.1:{port}/unset
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/usr/bin/curl"), reason="needs curl")
+def test_a_program_without_its_environment_belongs_to_its_call(playhead, server):
+    port, seen = server
+    script = playhead.file("agent.sh", "#!/bin/bash" + CLEARED.format(port=port))
+    then = playhead("record", "--", script)
+    assert then.returncode == 0, then.stderr
+    assert "partial" not in then.stderr
+    now = playhead("replay", "last")
+    assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
+    assert seen == ["/bare", "/in-shell", "/unset"]
+
+
+def test_a_program_reads_a_named_pipe_to_its_end_after_the_writers_have_left(playhead):
+    script = "mkfifo up; seq 3 > up & exec 3< up; wait; cat <&3; echo done"
+    then = playhead("record", "--", "bash", "-c", script)
+    assert (then.returncode, then.stdout) == (0, "1\n2\n3\ndone\n"), then.stderr
+
+
 UNCHANGED = r"""#!/bin/bash
 bash -c 'exit 7'; echo "code $?"
 for signal in KILL TERM SEGV; do bash -c "kill -$signal \$\$" 2>/dev/null; echo "$signal $?"; done

@@ -22,6 +22,13 @@ from playhead import clock
 from playhead.host import descriptors
 from playhead.launch.follow.roles import agent_in, role_of
 from playhead.launch.sidecar.call_guard import watch_guarded
+from playhead.launch.sidecar.proc_facts import (
+    ancestors_of,
+    entries_of,
+    is_socket_path,
+    open_files_of,
+    process_of,
+)
 from playhead.replay.fence import sock_diag
 from playhead.replay.fence.notifications import Announced, CallListener, PeerAddress
 
@@ -34,6 +41,8 @@ _DNS = 53
 UNSEEN_ADDRESS = "addresses that were not seen"
 _LINGER_NS = 150_000_000
 _RUN, _PARENT = b"PLAYHEAD_RUN=", b"PLAYHEAD_PARENT="
+# A process call whose number is not known.
+_SOME_CALL = b"some:call"
 # Name services and logs, which the C library contacts for every program.
 _OF_THE_SYSTEM = ("/nscd/", "/systemd/", "/dev/log", "/dbus/", "/resolve", "/sssd/", "/avahi")
 
@@ -227,7 +236,7 @@ class _Seen:
             shims = self._tree.shims
             if address is None or shims is None or not address.path.startswith(f"{shims}/"):
                 raise PermissionError(errno.EACCES, "not a socket of the shims")
-            with self.listener.socket(one, _process_of(one.thread)) as same:
+            with self.listener.socket(one, process_of(one.thread)) as same:
                 # With the caller's own socket. The listener is ours, so this does not wait.
                 same.connect(os.path.realpath(address.path))
             self.listener.fail(one, 0)
@@ -254,7 +263,7 @@ class _Seen:
                 left -= len(times)
 
     def _note_socket(self, one: Announced, at: int) -> None:
-        pid = _process_of(one.thread)
+        pid = process_of(one.thread)
         program = os.readlink(f"/proc/{pid}/exe")
         process = self._process(pid, program)
         row = SeenConnection(
@@ -271,7 +280,7 @@ class _Seen:
         address = self.listener.address(one)
         if address is None or (address.path and not self._is_daemon(address.path)):
             return
-        pid = _process_of(one.thread)
+        pid = process_of(one.thread)
         is_datagram = False
         if not address.path:
             is_stream, inode = self.listener.kind(one, pid)
@@ -300,7 +309,7 @@ class _Seen:
     def _is_daemon(self, path: str) -> bool:
         ours = path.startswith(tuple(filter(None, (self._tree.shims, self._tree.run))))
         known = ours or any(one in path for one in _OF_THE_SYSTEM)
-        return path.startswith("/") and not known and _is_socket(path)
+        return path.startswith("/") and not known and is_socket_path(path)
 
     def _how(self, address: PeerAddress) -> str:
         if address.path and not self._tree.fenced:
@@ -325,7 +334,7 @@ class _Seen:
             with suppress(OSError):
                 pid = int(word)
                 process = self._process(pid, os.readlink(f"/proc/{pid}/exe"))
-                if process.is_member and names & set(_open(pid)):
+                if process.is_member and names & set(open_files_of(pid)):
                     return True
         return False
 
@@ -336,10 +345,12 @@ class _Seen:
         return self._processes[key]
 
     def _examined(self, pid: int) -> _Process:
-        entries = _entries(pid, "environ")
+        entries = entries_of(pid, "environ")
         parent = next((one[len(_PARENT) :] for one in entries if one.startswith(_PARENT)), None)
-        ours = _RUN + os.fsencode(self._tree.run) in entries or self._tree.root in _ancestors(pid)
-        argv = [os.fsdecode(one) for one in _entries(pid, "cmdline")[:_MOST_WORDS] if one]
+        ours = _RUN + os.fsencode(self._tree.run) in entries or self._tree.root in ancestors_of(pid)
+        if parent is None and self._is_in_call(pid):
+            parent = _SOME_CALL
+        argv = [os.fsdecode(one) for one in entries_of(pid, "cmdline")[:_MOST_WORDS] if one]
         if len(argv) == 1:
             argv = argv[0].split()  # a title: npm calls itself `npm run agent`
         agent = agent_in(argv) if argv else None
@@ -349,6 +360,17 @@ class _Seen:
             role=role_of(argv).value if agent is None else f"agent:{agent}",
         )
 
+    def _is_in_call(self, pid: int) -> bool:
+        """Return whether a program without its environment (`env -i curl`) runs below a shim, which waits for the
+        program of its process call.
+        """
+        shims = self._tree.shims
+        for one in ancestors_of(pid) if shims is not None else ():
+            with suppress(OSError):
+                if os.readlink(f"/proc/{one}/exe").startswith(f"{shims}/"):
+                    return True
+        return False
+
 
 class _Process(NamedTuple):
     """The facts about a process: whether it belongs to the run, the event that started it, and its role."""
@@ -356,44 +378,3 @@ class _Process(NamedTuple):
     is_member: bool
     parent: str | None
     role: str
-
-
-def _entries(pid: int, name: str) -> list[bytes]:
-    with suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
-        return file.read().split(b"\0")[:-1]
-    return []
-
-
-def _process_of(thread: int) -> int:
-    # This works only for the first thread of a process, which makes most calls. It takes a fifth of the time.
-    with suppress(OSError):
-        os.close(os.pidfd_open(thread))
-        return thread
-    with open(f"/proc/{thread}/status", "rb") as file:
-        for line in file:
-            if line.startswith(b"Tgid:"):
-                return int(line.split()[1])
-    return thread
-
-
-def _ancestors(pid: int) -> Iterator[int]:
-    while pid > 1:
-        yield pid
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                pid = int(file.read().rpartition(b")")[2].split()[1])
-        except OSError:
-            return
-
-
-def _open(pid: int) -> Iterator[str]:
-    folder = f"/proc/{pid}/fd"
-    for name in os.listdir(folder):
-        with suppress(OSError):
-            yield os.readlink(f"{folder}/{name}")
-
-
-def _is_socket(path: str) -> bool:
-    with suppress(OSError):
-        return os.stat(path).st_mode & 0o170000 == 0o140000
-    return False

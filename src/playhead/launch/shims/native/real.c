@@ -235,7 +235,9 @@ static int turn(struct pump *pumps, int count) {
     for (int at = 0; at < count; at++) {
         struct pump *pump = &pumps[at];
         int full = pump->have > 0;
-        asked[1 + 2 * at] = (struct pollfd){.fd = full ? -1 : pump->from, .events = POLLIN};
+        /* Our own descriptor of a named pipe would not report the end of writers that left before it was opened. */
+        int from = pump->what == 'I' && is_open(pump) ? pump->standard : pump->from;
+        asked[1 + 2 * at] = (struct pollfd){.fd = full ? -1 : from, .events = POLLIN};
         asked[2 + 2 * at] = (struct pollfd){.fd = pump->to, .events = full ? POLLOUT : 0};
         open += is_open(pump);
     }
