@@ -25,6 +25,35 @@ QUICK = (
     "mcp_server_logs",
 )
 
+# No thread prints, makes a call or waits between its lines, so only the lock of the log file decides their order.
+# In a replay the first thread is the slow one.
+LOGS_INTO_A_FILE = """
+import logging, os, threading, time
+
+def compute(seconds):
+    began = time.thread_time()
+    while time.thread_time() - began < float(seconds):
+        pass
+
+def work(name, seconds, numbers):
+    compute(seconds)
+    logging.info("%s %s", name, numbers[0])
+    compute(float(seconds) + wait[name])
+    logging.info("%s %s", name, numbers[1])
+
+wait = {"first": 0.5, "second": 0.01}
+logging.basicConfig(filename="agent.log", level=logging.INFO, format="%(message)s")
+slow, quick = os.environ.get("FIRST", 0), os.environ.get("SECOND", 0.2)
+threads = [
+    threading.Thread(target=work, args=("first", slow, (0, 3))),
+    threading.Thread(target=work, args=("second", quick, (1, 2))),
+]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
 WORKERS = """
 import queue, sys, threading
 items = queue.Queue()
@@ -488,6 +517,13 @@ def test_threads_take_the_lock_that_a_package_holds_around_its_statements_in_ord
     then = record(tmp_path, SAVES_IN_THREADS)
     now = run(tmp_path, "replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr.decode()
+
+
+def test_threads_log_into_a_file_in_the_order_of_the_tape(tmp_path):
+    record(tmp_path, LOGS_INTO_A_FILE)
+    assert len((tmp_path / "agent.log").read_text().splitlines()) == 4
+    now = run(tmp_path, "replay", "last", "--env", "FIRST=0.1", "--env", "SECOND=0")
+    assert now.returncode == 0, now.stderr
 
 
 def test_a_program_that_waits_for_what_never_comes_ends_and_says_where(tmp_path):

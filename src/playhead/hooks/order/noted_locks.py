@@ -8,8 +8,9 @@ keeps the recorded order. Without the extension (no compiler), locks are not on 
 Locks of the standard library and of most installed packages are left alone: a replay does not repeat most of the work
 that they guard. Three kinds of package locks are recorded. Locks of database connections that threads share: a replay
 makes the same statements, and their order decides which of them are prepared. Locks under which a package prints for
-several threads. Locks under which a package passes objects from one thread to another. Locks that C code makes, and
-locks made before the run began, are left alone as well.
+several threads. Locks under which a package passes objects from one thread to another. Of the standard library, the
+locks of log files are recorded (`logging.FileHandler`): they decide the order of the lines in the file. Locks that C
+code makes, and locks made before the run began, are left alone as well.
 
 Knows `threading.Lock` and `RLock`, and our extension module for them.
 """
@@ -45,6 +46,11 @@ _DRIVERS = ("sqlite3", "aiosqlite")
 # Owners of the other locks that are recorded: the program (no package), and packages that pass objects from one thread
 # to another or print for several threads.
 _ORDERED = frozenset({None, "janus", "rich"})
+
+# How names of locks continue after the lane, and what is counted. Log files have their own numbers, so that the other
+# locks keep the names that they have on earlier tapes.
+_OTHER, _LOG_FILE = "#", "#log"
+_COUNTED = {_OTHER: "lock", _LOG_FILE: "log lock"}
 
 _native: Any = None
 
@@ -103,13 +109,14 @@ def _maker(name: str, condition: CodeType) -> Callable[[Any], Any]:
                 frame.f_code is condition or _is_generated(frame.f_code)
             ):
                 frame = frame.f_back  # the caller that makes the condition or the object
-            if _is_ordered(frame) and not lanes.is_carried():
+            kind = _kind_of(frame)
+            if kind is not None and not lanes.is_carried():
                 if points.active() is not None and _native is not None:
                     lock = getattr(_native, name)()
-                    lock.playhead_name = _next_name()
+                    lock.playhead_name = _next_name(kind)
                 elif order_slot.active() is not None:
                     lock = original()
-                    locks.know(lock, _next_name())
+                    locks.know(lock, _next_name(kind))
             return original(*args, **kwargs) if lock is None else lock
 
         if isinstance(original, type):
@@ -133,9 +140,9 @@ def _as_type(name: str, original: type, make: Callable[[], Any]) -> Any:
     return Kind(name, (), {})
 
 
-def _next_name() -> str:
+def _next_name(kind: str) -> str:
     lane = lanes.current.get()
-    return f"{lane.name}#{lane.count('lock')}"
+    return f"{lane.name}{kind}{lane.count(_COUNTED[kind])}"
 
 
 def _is_generated(code: CodeType) -> bool:
@@ -148,13 +155,18 @@ def _is_generated(code: CodeType) -> bool:
     )
 
 
-def _is_ordered(frame: FrameType) -> bool:
-    """Return whether the order of the locks that this frame makes is recorded."""
+def _kind_of(frame: FrameType) -> str | None:
+    """Return the kind of the locks that this frame makes; None if their order is not recorded."""
     file = frame.f_code.co_filename
+    if frame.f_code.co_name == "createLock" and frame.f_globals.get("__name__") == "logging":
+        # `FileHandler` sets its file name before it makes the lock. Other handlers write to stdout or stderr, whose
+        # order has points of its own (`log_handlers`), or to a service.
+        return _LOG_FILE if hasattr(frame.f_locals.get("self"), "baseFilename") else None
     if OWNERS[file] != PROGRAM:
-        return False
-    return (
+        return None
+    is_ordered = (
         package_of(file) in _ORDERED
         or any(one in file for one in _OF_CONNECTIONS)
         or any(one in frame.f_globals for one in _DRIVERS)
     )
+    return _OTHER if is_ordered else None
