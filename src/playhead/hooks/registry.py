@@ -165,6 +165,7 @@ REPLAY_ROWS: tuple[Row, ...] = (
     Row("subprocess", "ambient.waiting_threads:hook_subprocess", "clock"),
     Row("selectors", "ambient.waiting_selectors:hook_selectors", "clock"),
     Row("select", "ambient.waiting_selectors:hook_select", "clock"),
+    Row("select", "input.awaited_listeners", "input"),
     Row("trio", "ambient.waiting_selectors:hook_trio", "clock"),
 )
 

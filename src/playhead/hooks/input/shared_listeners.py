@@ -58,6 +58,11 @@ def _getsockname(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return getsockname
 
 
+def bound_at(fd: int) -> Any:
+    """Return the socket with this descriptor that the program has bound to an address; None if there is none."""
+    return next((one for one in list(_bound_by) if one.fileno() == fd), None)
+
+
 def is_shared(listener: Any) -> bool:
     """Return whether another process has bound this socket."""
     return _bound_by.get(listener) != os.getpid()

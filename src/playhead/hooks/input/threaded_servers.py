@@ -67,9 +67,7 @@ def hook_accept(module: ModuleType, patches: Patches) -> None:
 
 def _accept(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def accept(self: Any) -> Any:
-        followed = _listeners.get(self)
-        if followed is None:
-            followed = _follow_listener(self, sys._getframe(1))
+        followed = follow_listener(self, sys._getframe(1))
         sock, address = original(self)
         if followed is not None:
             followed.accept(sock, address)
@@ -78,11 +76,17 @@ def _accept(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return accept
 
 
-def _follow_listener(listener: Any, frame: Any) -> _FollowedServer | None:
-    """Follow a listener from which the program is about to accept for the first time in this process."""
+def follow_listener(listener: Any, frame: Any) -> _FollowedServer | None:
+    """Follow a listener from which the code of this frame is about to accept. The first time in a process begins it."""
+    followed = _listeners.get(listener)
+    if followed is not None:
+        return followed
     if listener.family not in (_socket.AF_INET, _socket.AF_INET6):
         return None
-    if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _OTHER_SERVERS:
+    if (
+        frame is None
+        or str(frame.f_globals.get("__name__", "")).partition(".")[0] in _OTHER_SERVERS
+    ):
         return None
     open_deck = input_slot.deck_for_read()
     if open_deck is None:
