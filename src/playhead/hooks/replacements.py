@@ -85,6 +85,9 @@ class Builtin:
     `class Connection: _read = os.read` keeps working.
     """
 
+    # Outside of `__dict__`, which `Patches.replace` copies from the function that is replaced: it may be a Builtin, too.
+    __slots__ = ("__dict__", "__weakref__", "_function")
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 

@@ -356,6 +356,60 @@ def test_a_replay_waits_until_the_system_has_delivered_a_request(tmp_path, progr
     assert (replayed.returncode, replayed.stdout) == (0, printed), replayed.stderr
 
 
+# As gunicorn with threads: the program accepts only when the system reports a connection.
+WAITS_FIRST = """
+import select, selectors, socket
+
+class Wrapped:
+    def __init__(self, listener):
+        self.fileno = listener.fileno
+
+def by_select(listener):
+    select.select([listener], [], [])
+
+def by_poll(listener):
+    waiting = select.poll()
+    waiting.register(Wrapped(listener), select.POLLIN)
+    waiting.poll()
+
+def by_epoll(listener):
+    with select.epoll() as waiting:
+        waiting.register(listener.fileno(), select.EPOLLIN)
+        waiting.poll()
+
+def by_selector(listener):
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(listener, selectors.EVENT_READ)
+        waiting.select()
+
+for wait in (by_select, by_poll, by_epoll, by_selector):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        print("Running on", listener.getsockname()[1], flush=True)
+        wait(listener)
+        made, _ = listener.accept()
+        with made, made.makefile("rw") as file:
+            print(wait.__name__, file.readline().upper(), end="", file=file)
+"""
+
+
+def test_a_server_that_waits_for_a_connection_before_it_accepts_is_replayed(tmp_path):
+    printed = ""
+    with recorded(tmp_path, WAITS_FIRST) as running:
+        while line := running.stdout.readline():
+            printed += line
+            address = ("127.0.0.1", int(line.split()[-1]))
+            with socket.create_connection(address, timeout=30) as made, made.makefile("rw") as file:
+                file.write("word\n")
+                file.flush()
+                assert file.read().endswith(" WORD\n")
+    replayed = play(tmp_path, "replay")
+    assert (replayed.returncode, replayed.stdout) == (0, printed), replayed.stderr
+    (tmp_path / "server.py").write_text(WAITS_FIRST.replace("upper", "lower"))
+    changed = play(tmp_path, "replay")
+    assert changed.returncode == 3
+    assert "by_select WORD" in changed.stderr
+
+
 ENDS_WITH_CLIENT = """
 import asyncio
 
