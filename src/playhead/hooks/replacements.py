@@ -85,7 +85,7 @@ class Builtin:
     `class Connection: _read = os.read` keeps working.
     """
 
-    # Outside of `__dict__`, which `Patches.replace` copies from the function that is replaced: it may be a Builtin, too.
+    # Outside of `__dict__`, which `Patches.replace` copies from the function that is replaced: also from a Builtin.
     __slots__ = ("__dict__", "__weakref__", "_function")
 
     def __init__(self, function: Callable[..., Any]) -> None:
