@@ -576,8 +576,8 @@ class _Counted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._core, name)
 
-    def append(self, tape: Any, event: NewEvent) -> int | None:
-        seq: int | None = self._core.append(tape, event)
+    def append(self, tape: Any, *event: Any) -> int | None:
+        seq: int | None = self._core.append(tape, *event)
         self.written += seq is not None
         return seq
 

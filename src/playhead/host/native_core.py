@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # The hash of the sources, which is part of the file name: a core of other sources is never loaded.
-DIGEST = "45d4ff67d190b239"
+DIGEST = "9cbb96eb2041b202"
 _NAME = "_playhead_core"
 SOURCES = os.path.join(os.path.dirname(__file__), "native")
 

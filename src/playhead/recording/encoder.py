@@ -300,7 +300,18 @@ def append(segment: OpenSegment, event: NewEvent) -> int:
     native = segment.native
     if native is not None and native_core.core is not None and type(event) is NewEvent:
         # Does the same as the lines below, in one step, and leaves unusual and large data to them.
-        seq: int | None = native_core.core.append(native, event)
+        seq: int | None = native_core.core.append(
+            native,
+            event.kind,
+            event.data,
+            event.at,
+            event.parent,
+            event.cause,
+            event.redacted,
+            event.user,
+            event.who,
+            event.why,
+        )
         if seq is not None:
             return seq
     kind = event.kind

@@ -33,6 +33,25 @@ class SegmentWriter:
     lose exactly the events that explain the crash.
     """
 
+    # The native core reads and sets most of them for each event, which is quicker without a dict.
+    __slots__ = (
+        "_at",
+        "_deferred",
+        "_fd",
+        "_file",
+        "_writing",
+        "crc",
+        "first_seq",
+        "lock",
+        "name",
+        "opened",
+        "path",
+        "run",
+        "seq",
+        "size",
+        "unwritten",
+    )
+
     def __init__(self, run: Path | str, *, first_seq: int = 0) -> None:
         self.run = run
         self.first_seq = first_seq

@@ -11,17 +11,14 @@
 #include <unistd.h>
 
 static PyObject *name_seq, *name_crc, *name_size, *name_fd, *name_at, *name_writing, *name_deferred;
-static PyObject *name_kind, *name_data, *name_place, *name_parent, *name_cause, *name_redacted, *name_user;
-static PyObject *name_who, *name_why, *name_name, *name_known, *name_encode;
+static PyObject *name_name, *name_known, *name_encode;
 
 static const struct {
     PyObject **to;
     const char *name;
 } NAMES[] = {
     {&name_seq, "seq"}, {&name_crc, "crc"}, {&name_size, "size"}, {&name_fd, "_fd"}, {&name_at, "_at"},
-    {&name_writing, "_writing"}, {&name_deferred, "_deferred"}, {&name_kind, "kind"}, {&name_data, "data"},
-    {&name_place, "at"}, {&name_parent, "parent"}, {&name_cause, "cause"}, {&name_redacted, "redacted"},
-    {&name_user, "user"}, {&name_who, "who"}, {&name_why, "why"}, {&name_name, "name"}, {&name_known, "known"},
+    {&name_writing, "_writing"}, {&name_deferred, "_deferred"}, {&name_name, "name"}, {&name_known, "known"},
     {&name_encode, "encode"},
 };
 
@@ -248,11 +245,8 @@ static int put_number(buffer *out, PyObject *read)
     return value > INT64_MAX ? NOT_PLAIN : put_int(out, (long long)value);
 }
 
-/* The fields of an event; all borrowed from `held`. */
+/* The fields of an event, in the order of `NewEvent`; all borrowed from the caller. */
 enum { OF_KIND, OF_DATA, OF_PLACE, OF_PARENT, OF_CAUSE, OF_REDACTED, OF_USER, OF_WHO, OF_WHY, FIELDS };
-static PyObject **const FIELD_NAMES[FIELDS] = {
-    &name_kind, &name_data, &name_place, &name_parent, &name_cause, &name_redacted, &name_user, &name_who, &name_why,
-};
 
 static int put_parent(const tape *self, buffer *out, PyObject *parent)
 {
@@ -267,7 +261,7 @@ static int put_parent(const tape *self, buffer *out, PyObject *parent)
 }
 
 /* The members between the times and the data. */
-static int put_members(const tape *self, buffer *out, PyObject **event)
+static int put_members(const tape *self, buffer *out, PyObject *const *event)
 {
     int state;
     if ((state = put_str(out, self->part[IDS])) || (state = put_raw(out, "\"thread\":", 9))
@@ -447,7 +441,7 @@ static PyObject *append_line(const tape *self, buffer *out, buffer *head, const 
     return done;
 }
 
-static PyObject *append_fields(tape *self, PyObject **event)
+static PyObject *append_fields(tape *self, PyObject *const *event)
 {
     PyObject *kind = NULL, *done = NULL;
     buffer out = taken(&self->spare), members = taken(&self->spare_members), head = taken(&self->spare_head);
@@ -473,24 +467,17 @@ static PyObject *append_fields(tape *self, PyObject **event)
 
 static PyObject *append(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    tape *self = count == 2 ? PyCapsule_GetPointer(args[0], TAPE) : NULL;
+    tape *self = count == 1 + FIELDS ? PyCapsule_GetPointer(args[0], TAPE) : NULL;
     if (self == NULL)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "append(tape, event)");
-    PyObject *event[FIELDS] = {NULL}, *done = NULL;
-    int field = 0;
-    while (field < FIELDS && (event[field] = PyObject_GetAttr(args[1], *FIELD_NAMES[field])) != NULL)
-        field++;
-    if (field == FIELDS)
-        done = PyUnicode_CheckExact(event[OF_KIND]) ? append_fields(self, event) : Py_NewRef(Py_None);
-    for (field = 0; field < FIELDS; field++)
-        Py_XDECREF(event[field]);
-    return done;
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "append(tape, and the %d fields of an event)", FIELDS);
+    PyObject *const *event = args + 1;
+    return PyUnicode_CheckExact(event[OF_KIND]) ? append_fields(self, event) : Py_NewRef(Py_None);
 }
 
 static PyMethodDef functions[] = {
     {"write_line", write_line, METH_VARARGS, "write_line(writer, kind, wall, mono, members, data): the event's seq"},
     {"tape", make_tape, METH_VARARGS, "tape(parts, most): for `append`"},
-    {"append", (PyCFunction)(void (*)(void))append, METH_FASTCALL, "append(tape, event): its seq; None: left to Python"},
+    {"append", (PyCFunction)(void (*)(void))append, METH_FASTCALL, "append(tape, kind, data, …): its seq; None: left to Python"},
     {NULL}
 };
 

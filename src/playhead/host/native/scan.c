@@ -108,6 +108,7 @@ typedef struct {
     /* Starts that end in a dot, and words, which stand before a run. */
     PyObject *dotted, *words;
     uint64_t names[MOST_NAMES];
+    uint8_t is_last[256]; /* whether a name ends in this letter */
     uint64_t run_rules; /* rules that apply only where there is a long run */
     int key_rule, webhook_rule;
 } scanner;
@@ -297,9 +298,11 @@ static int add_names(scanner *self, PyObject *all)
             slot = (slot + 1) & (MOST_NAMES - 1);
         self->names[slot] = name;
         uint8_t last = text[size - 1];
+        self->is_last[last] = 1;
         for (int sign = 0; sign < 2; sign++)
             add_pairs(self->look, last, sign ? '=' : ':', 1);
     }
+    self->is_last['d'] = 1; /* of `;pwd` */
     for (int c = 0; c < 256; c++)
         if (classes[c] & IS_BETWEEN) {
             put(self->look, (unsigned)c << 8 | '=');
@@ -659,8 +662,12 @@ static int is_named(const search *self, size_t at, int skips)
         is_escaped |= is_escape;
         if (skips && is_escape)
             at--;
-        else if (!(classes[c] & IS_BETWEEN))
+        else if (!(classes[c] & IS_BETWEEN)) {
+            /* Most keys of JSON end in a letter that no name ends in. */
+            if (size == 0 && !is_escape && !self->rules->is_last[lower(c)])
+                return 0;
             name[5 - size++] = lower(c);
+        }
     }
     if (size >= 4 && memcmp(name + 2, ";pwd", 4) == 0)
         return 1;
