@@ -520,4 +520,5 @@ def test_files_that_an_agent_writes_beside_a_filter_are_its_own(playhead):
         (playhead.folder / name).unlink()
     now = playhead("replay", "last")
     assert (now.returncode, now.stdout) == (0, then.stdout), now.stderr
-    assert "files: identical (3 changed by the run)" in now.stderr
+    # How many of the short-lived states of a.txt the recording catches is not promised.
+    assert "files: identical (3 changed by the run" in now.stderr
